@@ -8,36 +8,34 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/request"
 )
 
-// NoExpiry is the duration of something that does not end, in all arguments and results of this package. It is
-// the longest [time.Duration], so it compares as longer than every lease and every TTL; the longest
-// lease that ends is 10 years. Do not add to it.
+// NoExpiry is the duration of something that does not end: the longest [time.Duration], so it
+// compares as longer than every lease and every TTL. Do not add to it.
 //
-// As an argument, it is accepted by [Lease] for a permit, by [PermitSemaphore.SetLease], and by SetTTL of
-// semaphores and latches. As a result, it means that the lease of a permit, or the key of a semaphore or latch,
-// does not end. For a lock it means that the key is damaged, since every lock has a lease.
+// As an argument, it is accepted by [Lease] for a permit, by [PermitSemaphore.SetLease], and by
+// SetTTL of semaphores. As a result for a lock it means that the key is damaged, since every lock
+// has a lease.
 const NoExpiry = lease.NoExpiry
 
-// A LockOption is an option of an acquisition that may wait: [Wait], [Lease], [MaxHold], [AtLeast], [As] or
-// [Note].
+// A LockOption is an option of [Lock.Lock]: [Wait], or a TryLockOption.
 type LockOption interface {
 	setting() request.Setting
 	forLock()
 }
 
-// A TryLockOption is an option of a single attempt to acquire a lock: [Lease], [MaxHold], [AtLeast], [As] or
-// [Note].
+// A TryLockOption is an option of [Lock.TryLock]: [Lease], [MaxHold], [AtLeast], [As] or [Note].
 type TryLockOption interface {
 	LockOption
 	forTryLock()
 }
 
-// An AcquireOption is an option of [Semaphore.Acquire] and [Semaphore.AcquireN]: [Wait] or [AwaitSet].
+// An AcquireOption is an option of [Semaphore.AcquireN]: [Wait] or [AwaitSet].
 type AcquireOption interface {
 	setting() request.Setting
 	forAcquire()
 }
 
-// A PermitOption is an option of [PermitSemaphore.Acquire]: [Wait], [AwaitSet], [Lease], [MaxHold] or [Note].
+// A PermitOption is an option of [PermitSemaphore.Acquire]: [Wait], [AwaitSet], [Lease], [MaxHold]
+// or [Note].
 type PermitOption interface {
 	setting() request.Setting
 	forPermit()
@@ -55,35 +53,23 @@ type AwaitOption interface {
 	forAwait()
 }
 
-// A BarrierOption is an option of [Barrier.Await]: [Wait].
-type BarrierOption interface {
-	setting() request.Setting
-	forBarrier()
-}
-
-// A SetOption is an option of a call that sets the permits of a semaphore or the count of a latch: [TTL].
+// A SetOption is an option of a call that sets the permits of a semaphore or the count of a latch:
+// [TTL].
 type SetOption interface {
 	setting() request.Setting
 	forSet()
 }
 
-// A WaitOption is the result of [Wait].
+// A WaitOption is the result of [Wait], and an option of [Barrier.Await].
 type WaitOption interface {
 	LockOption
 	AcquireOption
 	PermitOption
 	AwaitOption
-	BarrierOption
 }
 
-// A leaseOption is the result of [Lease] or [MaxHold].
-type leaseOption interface {
-	TryLockOption
-	TryPermitOption
-}
-
-// A NoteOption is the result of [Note].
-type NoteOption interface {
+// A holdOption is the result of [Lease], [MaxHold] or [Note].
+type holdOption interface {
 	TryLockOption
 	TryPermitOption
 }
@@ -95,76 +81,78 @@ type awaitSetOption interface {
 	AwaitOption
 }
 
-// Wait bounds how long an acquisition waits, in addition to its context. It does not bound the work under the
-// lock. d must be positive: a call that must not wait at all is TryLock or TryAcquire.
+// Wait bounds how long an acquisition waits, in addition to its context. It does not bound the work
+// under the lock. d must be positive: a call that must not wait at all is TryLock or TryAcquire.
 func Wait(d time.Duration) WaitOption { return option{Kind: request.Wait, D: d} }
 
-// Lease gives the hold a fixed lease: it is not renewed, and the hold is lost when d has passed. Fractions of a
-// millisecond are rounded up. On a re-entry, the lease can only lengthen that of the outer hold. Only a permit
-// may have the lease NoExpiry, which does not end: if its holder crashes, the permit is gone for good.
-func Lease(d time.Duration) leaseOption { return option{Kind: request.Lease, D: d} }
+// Lease gives the hold a fixed lease: it is not renewed, and the hold is lost when d has passed.
+// Fractions of a millisecond are rounded up. On a re-entry, the lease can only lengthen that of the
+// outer hold. Only a permit may have the lease NoExpiry, which does not end: if its holder crashes,
+// the permit is gone for good.
+func Lease(d time.Duration) holdOption { return option{Kind: request.Lease, D: d} }
 
-// MaxHold limits a renewed hold to d: the key ends on the server after d, and the contexts of the hold end with
-// ErrMaxHold a drift margin before that. On an outermost hold the limit also binds all re-entries; on a
-// re-entry it binds that hold alone. With [Lease], which must not be longer, it limits what [Hold.Extend] can
-// reach.
-func MaxHold(d time.Duration) leaseOption { return option{Kind: request.MaxHold, D: d} }
+// MaxHold limits a renewed hold to d: the key ends on the server after d, and the contexts of the
+// hold end with ErrMaxHold a drift margin before that. On an outermost hold the limit also binds
+// all re-entries; on a re-entry it binds that hold alone. With [Lease], which must not be longer,
+// it limits what [Hold.Extend] can reach.
+func MaxHold(d time.Duration) holdOption { return option{Kind: request.MaxHold, D: d} }
 
-// AtLeast keeps the lock taken for at least d, even after Unlock, [Client.Close] or a crash. Until then nobody
-// can acquire it, including the former owner. Use it for work that runs once in a fleet whose clocks differ,
-// such as a cron job: instances that start it within d of the first find the lock taken.
+// AtLeast keeps the lock taken for at least d, even after Unlock, [Client.Close] or a crash. Until
+// then nobody can acquire it, including the former owner. Use it for work that runs once in a fleet
+// whose clocks differ, such as a cron job: instances that start it within d of the first find the
+// lock taken.
 //
-// d counts from when the server grants the lock. A release counts from when the client got the answer, so it
-// never shortens the time. The lock may stay taken for longer: as long as it is held, and for the lease if an
-// early release never reaches the server. The lease of the acquisition is at least d; a shorter [Lease] or
-// [MaxHold] is an ErrInvalid. The hold is renewed like any other, and a renewal never shortens the rest of d.
+// d counts from when the server grants the lock. The lock may stay taken for longer: as long as it
+// is held, and for the lease if an early release never reaches the server. The lease of the
+// acquisition is at least d; a shorter [Lease] or [MaxHold] is an ErrInvalid.
 //
-// Unlock ends the hold at once, and returns nil; contexts end, and renewal stops. Holds with AtLeast are not
-// passed on inside a client. Re-entries have no such time of their own: that of the outermost hold counts, from
-// its acquisition to its last release. [Client.Inspect] shows a lock that stays taken by [Holder].Kept.
+// Unlock ends the hold at once, and returns nil. Holds with AtLeast are not passed on inside a
+// client. Re-entries have no such time of their own: that of the outermost hold counts, from its
+// acquisition to its last release. [Client.Inspect] shows a lock that stays taken by [Holder].Kept.
 // ForceUnlock frees it.
 //
-// If the acquisition returns an error, nothing stays taken. The option is an ErrInvalid for readers, a
-// [MultiLock], a [RedLock] and an [Election].
+// If the acquisition returns an error, nothing stays taken. The option is an ErrInvalid for
+// readers, a [MultiLock] and an [Election].
 func AtLeast(d time.Duration) TryLockOption { return option{Kind: request.AtLeast, D: d} }
 
-// As acquires for an owner: if the owner holds the lock, the acquisition is a re-entry. With an owner that
-// another process made, the hold is that of a guest: the lock is free when both have released it. Guests need
-// the owner of the hold ([Hold.Owner]), since each acquisition has an owner of its own in Redis, whatever owner
-// it is for. If the owner is a thread of Redisson, its lease must not be shorter than its guest's: every
-// operation of a Redisson owner sets the time of the lock to its own lease.
+// As acquires for an owner: if the owner holds the lock, the acquisition is a re-entry. With an
+// owner that another process made, the hold is that of a guest: the lock is free when both have
+// released it. To hand a lock over, the new process acquires it with As, then the old one unlocks.
+// A guest needs the owner that [Hold.Share] returns, since each acquisition has an owner of its own
+// in Redis, whatever owner it is for. If the owner is a thread of Redisson, its lease must not be
+// shorter than its guest's: every operation of a Redisson owner sets the time of the lock to its
+// own lease.
 func As(owner Owner) TryLockOption {
 	return option{Kind: request.As, Owner: identity.Owner(owner)}
 }
 
 // Note attaches a text for people to a hold, such as "order 42". [Client.Inspect], the lists of the
-// command line and [PermitSemaphore.Holders] show it as [Holder].Note while the hold lasts. Locks
-// do not interpret it. The text must be printable and have at most 256 bytes; otherwise
-// the acquisition returns ErrInvalid.
+// command line and [PermitSemaphore.Holders] show it while the hold lasts. The text must be
+// printable and have at most 256 bytes; otherwise the acquisition returns ErrInvalid, as it does
+// for a guest ([As]) and for a client with [NoLabel].
 //
-// The client sends the note in the background, after the hold has begun and together with other
-// notes, so the acquisition costs nothing more; others see the note some milliseconds later. If the
-// server refuses it or cannot be reached, the note is missing and the hold is not affected. A note
-// ends with its hold, and with the client.
+// The client sends the note in the background, so the acquisition costs nothing more; others see
+// the note some milliseconds later. If the server refuses it or cannot be reached, the note is
+// missing and the hold is not affected.
 //
 // If an owner has several holds, by re-entry or because readers of its client share its hold, the
-// latest note counts. In a lock of several members, each member has the note. A guest, which enters
-// [As] the owner of another client, cannot have one: that is an ErrInvalid. So is a note of a
-// client with [NoLabel].
-func Note(text string) NoteOption { return option{Kind: request.Note, Note: text} }
+// latest note counts. In a lock of several members, each member has the note.
+func Note(text string) holdOption { return option{Kind: request.Note, Note: text} }
 
-// AwaitSet makes a call that waits for a semaphore or a latch also wait until somebody sets its permits or its
-// count, instead of failing with ErrNotSet.
+// AwaitSet makes a call that waits for a semaphore or a latch also wait until somebody sets its
+// permits or its count, instead of failing with ErrNotSet.
 func AwaitSet() awaitSetOption { return option{Kind: request.AwaitSet} }
 
 // TTL sets the TTL of a semaphore or a latch. When it ends, the semaphore or latch is gone.
 func TTL(d time.Duration) SetOption { return option{Kind: request.TTL, D: d} }
 
-// UnsetIsOpen makes Await succeed if the latch is not there, as Redisson's does: Redisson has opened it, nobody
-// has set its count, it was deleted, or its TTL has ended, even during the wait. It excludes [AwaitSet].
+// UnsetIsOpen makes Await succeed if the latch is not there, as Redisson's does: Redisson has
+// opened it, nobody has set its count, it was deleted, or its TTL has ended, even during the wait.
+// It excludes [AwaitSet].
 func UnsetIsOpen() AwaitOption { return option{Kind: request.UnsetIsOpen} }
 
-// option implements every option. The interfaces above tell the compiler which call takes which option.
+// option implements every option. The interfaces above tell the compiler which call takes which
+// option.
 type option request.Setting
 
 func (o option) setting() request.Setting { return request.Setting(o) }
@@ -175,7 +163,6 @@ func (option) forAcquire()   {}
 func (option) forPermit()    {}
 func (option) forTryPermit() {}
 func (option) forAwait()     {}
-func (option) forBarrier()   {}
 func (option) forSet()       {}
 
 // usualOptions is an upper limit of the options of most calls.
@@ -186,8 +173,8 @@ func settingsOf[O interface{ setting() request.Setting }](options []O) []request
 	return appendSettings(nil, options)
 }
 
-// usualSettings is settingsOf for calls that are frequent. It is inlined, so that up to usualOptions settings
-// fit on the stack of the caller.
+// usualSettings is settingsOf for calls that are frequent. It is inlined, so that up to
+// usualOptions settings fit on the stack of the caller.
 func usualSettings[O interface{ setting() request.Setting }](options []O) []request.Setting {
 	return appendSettings(make([]request.Setting, 0, usualOptions), options)
 }

@@ -16,10 +16,10 @@ import (
 //	unix:///run/redis.sock?db=0
 //	redis://h1:26379?addr=h2:26379&master_set=main    by Sentinel
 //
-// Percent-encode what is special in a password: / is %2F, # is %23, ? is %3F, % is %25.
-// valkey:// and valkeys:// are the same as redis:// and rediss://. Connect detects
-// whether the server belongs to a cluster. These parameters can follow a question mark;
-// Connect refuses any other with [ErrInvalid]:
+// Percent-encode what is special in a password: / is %2F, # is %23, ? is %3F, % is %25. valkey://
+// and valkeys:// are the same as redis:// and rediss://. Connect detects whether the server belongs
+// to a cluster. These parameters can follow a question mark; Connect refuses any other with
+// [ErrInvalid]:
 //
 //	addr=host:port       another Sentinel, or another node of the cluster; repeatable
 //	master_set=name      the name by which the Sentinels know the master
@@ -30,18 +30,15 @@ import (
 //	protocol=2           RESP2, for servers and proxies that do not know RESP3 (protocol=3)
 //	skip_verify=true     rediss only: accept any certificate
 //
-// Connect blocks until the server has answered, until ctx ends, or until one step has failed:
-// each connection has the dial timeout (2 s), and so have the questions that Connect asks over
-// it, so a failure takes a few seconds at most. Connect does not dial again, however long ctx
-// lasts: repeat the call, or use [Options.LazyConnect], with which Connect does not block and
-// needs no server.
+// Connect blocks until the server has answered, until ctx ends, or until one step has failed: each
+// connection has the dial timeout (2 s), and so have the questions that Connect asks over it, so a
+// failure takes a few seconds at most. Connect does not dial again, however long ctx lasts: repeat
+// the call, or use [Options.LazyConnect], with which Connect does not block and needs no server.
 //
-// If the server cannot be reached or ctx ends, the error matches [ErrUnavailable], and also
-// that of ctx if that ended, and says which step failed. If ctx has already ended, nothing is
-// dialed, and the error matches only that of ctx. If the server refuses (a wrong password),
-// [errors.As] finds a *rueidis.RedisError.
-//
-// Use [Open] for client certificates, changing credentials, or your own dialer.
+// If the server cannot be reached or ctx ends, the error matches [ErrUnavailable], and also that of
+// ctx if that ended, and says which step failed. If ctx has already ended, nothing is dialed, and
+// the error matches only that of ctx. If the server refuses (a wrong password), [errors.As] finds a
+// *rueidis.RedisError.
 func Connect(ctx context.Context, rawURL string, options Options) (*Client, error) {
 	settings, err := connect.ParseURL(rawURL)
 	if err != nil {
@@ -50,19 +47,19 @@ func Connect(ctx context.Context, rawURL string, options Options) (*Client, erro
 	return open(ctx, connect.Redacted(rawURL), settings, options)
 }
 
-// Open is [Connect] with the settings of the rueidis library instead of a URL. It is for
-// what a URL cannot express: TLSConfig with client certificates or your own authority,
-// AuthCredentialsFn for passwords that change, DialCtxFn for tunnels. InitAddress names
-// the server, the nodes, or, with Sentinel.MasterSet, the Sentinels.
+// Open is [Connect] with the settings of the rueidis library instead of a URL. It is for what a URL
+// cannot express: TLSConfig with client certificates or your own authority, AuthCredentialsFn for
+// passwords that change, DialCtxFn for tunnels. InitAddress names the server, the nodes, or, with
+// Sentinel.MasterSet, the Sentinels.
 //
-// Open sets what locks need: DisableCache, AlwaysPipelining, a PipelineMultiplex of -1
-// (one connection for each server), and, unless you set them, the timeouts of Connect,
-// Sentinel.TopologyRefreshInterval and ClusterOption.MaxMovedRedirections. If a field
-// contradicts that, Open returns an [ErrInvalid] that names it, and dials nothing.
-// docs/reference/options.md lists these fields.
+// Open sets what locks need: DisableCache, AlwaysPipelining, a PipelineMultiplex of -1 (one
+// connection for each server), and, unless you set them, the timeouts of Connect,
+// Sentinel.TopologyRefreshInterval and ClusterOption.MaxMovedRedirections. If a field contradicts
+// that, Open returns an [ErrInvalid] that names it, and dials nothing. docs/reference/options.md
+// lists these fields.
 //
-// The client calls the functions in settings as long as it lives. Open copies everything
-// else: you may change or reuse settings when it returns.
+// The client calls the functions in settings as long as it lives. Open copies everything else: you
+// may change or reuse settings when it returns.
 func Open(ctx context.Context, settings rueidis.ClientOption, options Options) (*Client, error) {
 	return open(ctx, strings.Join(settings.InitAddress, ","), settings, options)
 }

@@ -1,13 +1,13 @@
-// Package latchkey gives Go programs the synchronizers of java.util.concurrent, across
-// processes: every process that reaches the same Redis or Valkey server can share them. Keys,
-// channels and messages are those of Redisson, so a Go service and a Java service can hold,
-// wait for and release the same lock.
+// Package latchkey gives Go programs the synchronizers of java.util.concurrent, across processes:
+// every process that reaches the same Redis or Valkey server can share them. Keys, channels and
+// messages are those of Redisson, so a Go service and a Java service can hold, wait for and release
+// the same lock.
 //
 // # Locks and holds
 //
-// A lock is a name with settings and no state: share one value between any number of
-// goroutines. An acquisition returns a [Hold], and the hold is the right to release. Do
-// acquires, runs a function under the hold, and releases:
+// A lock is a name with settings and no state: share one value between any number of goroutines. An
+// acquisition returns a [Hold], and the hold is the right to release. Do acquires, runs a function
+// under the hold, and releases:
 //
 //	client, err := latchkey.Connect(ctx, "redis://localhost:6379", latchkey.Options{})
 //	if err != nil {
@@ -28,26 +28,26 @@
 //		// the lock was lost while charge ran: check its work
 //	}
 //
-// A nil error from an acquisition means that you hold the lock; any error means that you do
-// not. Lock waits for the holder, until its context ends or the time of [Wait] is over; TryLock
-// makes one attempt.
+// A nil error from an acquisition means that you hold the lock; any error means that you do not.
+// Lock waits for the holder, until its context ends or the time of [Wait] is over; TryLock makes
+// one attempt.
 //
 // # Ownership
 //
 // Every acquisition gets an owner of its own, so one shared lock value excludes goroutines from
-// each other as a mutex does. Re-entry is explicit: an acquisition re-enters if its context
-// comes from [Hold.Context] of the same lock, or if it names the owner with [As] or
-// [WithOwner]. Goroutines have no identity here: any goroutine may release a hold.
+// each other as a mutex does. Re-entry is explicit: an acquisition re-enters if its context comes
+// from [Hold.Context] of the same lock, or if it names the owner with [As] or [WithOwner].
+// Goroutines have no identity here: any goroutine may release a hold.
 //
 // # Loss
 //
-// A hold is a lease that the client renews. When the client can no longer be sure that the
-// lease is valid, the contexts made by [Hold.Context] end with the cause [ErrLost], [Hold.Lost]
-// closes, and [Hold.Unlock] returns ErrLost. This happens before the server gives the lock to
-// anyone else, even if the server is silent. The exceptions are a failover that lost the lock,
-// a forced unlock, and any other removal of the key from outside: the next renewal detects
-// them. docs/explain/guarantees.md says what no lock in Redis can promise. A fencing token
-// ([FencedLock]) closes the gap that remains.
+// A hold is a lease that the client renews. When the client can no longer be sure that the lease is
+// valid, the contexts made by [Hold.Context] end with the cause [ErrLost], [Hold.Lost] closes, and
+// [Hold.Unlock] returns ErrLost. This happens before the server gives the lock to anyone else, even
+// if the server is silent. The exceptions are a failover that lost the lock, a forced unlock, and
+// any other removal of the key from outside: the next renewal detects them.
+// docs/explain/guarantees.md says what no lock in Redis can promise. A fencing token
+// ([Client.NewFencedLock]) closes the gap that remains.
 //
 // # Leaders
 //
@@ -56,6 +56,5 @@
 //
 // # Guides
 //
-// docs/README.md lists pages to start with, how-to guides, and the reasons behind the
-// guarantees.
+// docs/README.md lists pages to start with, how-to guides, and the reasons behind the guarantees.
 package latchkey

@@ -48,22 +48,22 @@ func TestContractsAreInFull(t *testing.T) {
 	common := []string{"ErrNotAcquired", "ErrUnavailable", "ErrUnknownOutcome", "ErrInvalid", "*rueidis.RedisError"}
 	contains(t, methods, "Lock.Lock", append(common, "[Wait]", "[Lease]", "[MaxHold]", "[AtLeast]", "[As]", "[Note]",
 		"ErrNotReplicated", "ErrLost", "ErrClosed", "ErrWrongKind", "nil error", "ctx ended", "background")...)
-	contains(t, methods, "Lock.TryLock", "ErrNotAcquired", "ErrUnavailable", "[Lease]", "[Note]", "not", "as for Lock")
-	contains(t, methods, "Lock.Do", "error of Lock", "error of fn", "ErrLost", "panics", "HoldFrom returns it")
+	contains(t, methods, "Lock.TryLock", "ErrNotAcquired", "ErrUnavailable", "options of Lock except [Wait]", "as for Lock")
+	contains(t, methods, "Lock.Do", "error of Lock", "error of fn", "ErrLost", "panics", "HoldFrom finds the hold")
 	contains(t, methods, "Lock.ForceUnlock", "reports", "renewal", "ErrUnknownOutcome")
 	contains(t, methods, "Semaphore.AcquireN", append(common, "[Wait]", "[AwaitSet]", "ErrNotSet", "ErrNotReplicated", "ErrClosed",
 		"ErrWrongKind", "nil error", "background")...)
-	for _, group := range []string{"MultiLock.Lock", "RedLock.Lock"} {
-		contains(t, methods, group, append(common, "[AtLeast]", "[As]", "as for [Lock.Lock]", "background")...)
-	}
+	contains(t, methods, "MultiLock.Lock", append(common, "as for [Lock.Lock]", "background", "a majority")...)
 	contains(t, methods, "Election.Campaign", "ErrNotAcquired", "ErrInvalid", "nil error", "as for [Lock.Lock]")
 	contains(t, methods, "Election.Observe", "ErrUnavailable", "ErrClosed", "ErrWrongKind", "ErrInvalid", "PollCeiling", "Terms never go back")
 	contains(t, methods, "Leadership.Proclaim", "ErrNotHeld", "ErrLost", "ErrUnknownOutcome", "ErrInvalid")
-	for _, lock := range []string{"Mutex", "FencedLock", "SpinLock", "FairLock", "ReadLock", "WriteLock"} {
-		for _, method := range []string{"Lock", "TryLock", "Do", "HoldFrom", "ForceUnlock"} {
-			contains(t, methods, lock+"."+method, "see [Lock."+method+"]")
-		}
+	for _, constructor := range []string{"NewMutex", "NewFencedLock", "NewSpinLock", "NewFairLock"} {
+		contains(t, methods, "Client."+constructor, "[Client.NewLock]")
 	}
+	for _, side := range []string{"Reader", "Writer"} {
+		contains(t, methods, "RWLock."+side, "What differs from [Client.NewLock]", "ForceUnlock")
+	}
+	contains(t, methods, "Client.NewFairSemaphore", "What differs from [Client.NewPermitSemaphore]")
 }
 
 func contains(t *testing.T, docs map[string]string, method string, words ...string) {

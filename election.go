@@ -10,12 +10,12 @@ import (
 )
 
 // Election chooses one leader among any number of candidates, in any number of processes, and lets
-// every process find out who leads. A [Leadership] is a hold of a [FencedLock] of the same name: it
-// is renewed, it ends with the lease if its client crashes, and its fencing token is the term.
+// every process find out who leads. A [Leadership] is a hold of the fenced lock of the same name:
+// it is renewed, it ends with the lease if its client crashes, and its fencing token is the term.
+// It is not passed on in memory.
 //
 // Terms grow with every leadership, however it was won, as long as the server keeps its counter
-// ([Options.TimeFencing] helps when it does not). The server knows each leader: a client does not pass
-// leaderships on in memory.
+// ([Options.TimeFencing] helps when it does not).
 //
 // A leader that is paused or cut off may not know yet that another one was elected. Everything that
 // a leader writes must carry the term, so that the storage can refuse a smaller one. See
@@ -30,27 +30,24 @@ func (c *Client) NewElection(name string) *Election { return &Election{election.
 // Name returns the name as the program gave it.
 func (e *Election) Name() string { return e.inside.Name() }
 
-// Client returns the client that made the election.
-func (e *Election) Client() *Client { return (*Client)(e.inside.Client.Handle) }
-
-// Campaign waits until the caller is the leader, and announces value to everybody. Clients are served in the
-// order in which they began to wait, and so are the candidates of one client. A candidate that comes while
-// nobody leads is elected at once. The client renews the leadership until Resign, unless [Lease] fixes its
-// lease.
+// Campaign waits until the caller is the leader, and announces value to everybody. Clients are
+// served in the order in which they began to wait, and so are the candidates of one client. A
+// candidate that comes while nobody leads is elected at once. The client renews the leadership
+// until Resign, unless [Lease] fixes its lease.
 //
-// A nil error means that you lead, and that [Election.Leader] says so. After any other error this call leads
-// nothing. ErrNotAcquired means that another candidate led until ctx ended or the time of [Wait] was over;
-// ErrInvalid, with which nothing is sent, that the value is longer than 65,536 bytes, that an option is
-// [AtLeast] or [As], or that ctx is that of the caller's own leadership ([Leadership.Context]): an election
-// is not re-entrant. Everything else is as for [Lock.Lock].
+// A nil error means that you lead, and that [Election.Leader] says so. After any other error this
+// call leads nothing. ErrNotAcquired means that another candidate led until ctx ended or the time
+// of [Wait] was over; ErrInvalid, with which nothing is sent, that the value is longer than 65,536
+// bytes, that an option is [AtLeast] or [As], or that ctx is that of the caller's own leadership
+// ([Leadership.Context]): an election is not re-entrant. Everything else is as for [Lock.Lock].
 func (e *Election) Campaign(ctx context.Context, value string, options ...LockOption) (*Leadership, error) {
 	l, err := e.inside.Campaign(ctx, "campaign", true, value, settingsOf(options))
 	return (*Leadership)(l), err
 }
 
 // TryCampaign makes one attempt to become the leader, and does not wait for the present leader.
-// ErrNotAcquired means that another candidate leads, or that the leadership was lost before its value was
-// announced (ErrLost matches too). Everything else is as for Campaign and [Lock.TryLock].
+// ErrNotAcquired means that another candidate leads, or that the leadership was lost before its
+// value was announced (ErrLost matches too). Everything else is as for Campaign and [Lock.TryLock].
 func (e *Election) TryCampaign(ctx context.Context, value string, options ...TryLockOption) (*Leadership, error) {
 	l, err := e.inside.Campaign(ctx, "try campaign", false, value, settingsOf(options))
 	return (*Leadership)(l), err
@@ -58,9 +55,8 @@ func (e *Election) TryCampaign(ctx context.Context, value string, options ...Try
 
 // Run leads again and again. It campaigns as Campaign does, with the same options, and calls fn
 // when it leads. If the leadership is lost before Run has resigned, Run drops the result of fn and
-// campaigns again. The context of fn ends when the leadership is lost (its cause then matches
-// ErrLost) or ctx ends. fn must return then: Run waits for it, so that this process does not lead
-// twice.
+// campaigns again. The context of fn is that of the leadership ([Leadership.Context]). fn must
+// return when it ends: Run waits for it, so that this process does not lead twice.
 //
 // If fn returns or panics while it leads, Run resigns, even if ctx has ended. Run then returns the
 // error of fn, which may be nil: to lead again, call Run again.
@@ -72,27 +68,28 @@ func (e *Election) TryCampaign(ctx context.Context, value string, options ...Try
 func (e *Election) Run(
 	ctx context.Context, value string, fn func(ctx context.Context, l *Leadership) error, options ...LockOption,
 ) error {
-	leads := func(ctx context.Context, l *election.Leadership) error { return fn(ctx, (*Leadership)(l)) }
+	var leads func(context.Context, *election.Leadership) error
+	if fn != nil {
+		leads = func(ctx context.Context, l *election.Leadership) error { return fn(ctx, (*Leadership)(l)) }
+	}
 	return e.inside.Run(ctx, value, leads, settingsOf(options))
 }
 
-// HoldFrom returns the hold of the leadership that ctx carries ([Leadership.Context], [Election.Run]), or nil, as
-// [Lock.HoldFrom] does. Its [Hold.Token] is the term. It sends nothing to the server.
+// HoldFrom returns the hold of the leadership that ctx carries ([Leadership.Context],
+// [Election.Run]), or nil: see [Lock.HoldFrom]. Its [Hold.Token] is the term.
 func (e *Election) HoldFrom(ctx context.Context) *Hold { return (*Hold)(e.inside.HandleFrom(ctx)) }
 
-// Inspect returns the lock of the leader and how many wait for it, as [Client.Inspect] does; [Election.Leader] returns
-// what the leader has announced. The kind is [KindLock], or [KindNone] if nobody leads.
-//
-// The errors are those of Client.Inspect, and ErrWrongKind if the key is something else, which the Object then shows.
+// Inspect returns the lock of the leader and how many wait for it; [Election.Leader] returns what
+// the leader has announced. The kind is [KindLock], or [KindNone] if nobody leads. The errors are
+// those of [Lock.Inspect].
 func (e *Election) Inspect(ctx context.Context) (Object, error) {
 	return asObject(e.inside.Inspect(ctx))
 }
 
-// Leader asks the server who leads. It returns the zero Leader if nobody leads, and
-// also between an election and its announcement: a leader never appears with the value of another.
-// It asks the master, never a replica. The answer may be out of date when it arrives.
-//
-// The errors are those of [Client.Inspect], and ErrWrongKind if the key is another kind of object.
+// Leader asks the server who leads. It returns the zero Leader if nobody leads, and also between an
+// election and its announcement: a leader never appears with the value of another. It asks the
+// master, never a replica. The answer may be out of date when it arrives. The errors are those of
+// [Lock.Inspect].
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	l, err := e.inside.QueryLeader(ctx)
 	return leaderOf(l), err
@@ -100,7 +97,7 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 
 // Observe yields the current leader, and then every change: a leader resigns, its lease ends, a new
 // leader is elected, or the leader announces a new value. While nobody leads, it yields the zero
-// Leader. Age and Lease are those at the time of the server's answer.
+// Leader.
 //
 // If several changes follow each other quickly, Observe may yield only the last one, which always
 // arrives: a message wakes the observer, and it also queries the server when the leader's lease
@@ -123,17 +120,11 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 // Leader describes the leader of an election at the time of the server's answer. The zero Leader
 // means that nobody leads.
 type Leader struct {
-	// Value is what the leader announced with Campaign or the last Proclaim.
-	Value string
-	// Term is the fencing token of the leadership. It is larger than that of every earlier leader.
-	Term int64
-	// Owner is the owner of the lock, as [Client.Inspect] shows it.
-	Owner Owner
-	// Label is the label of the leader's client ([Options].Label), or "". It is announced with the
-	// value and needs no extra query.
-	Label string
-	// Since is when the leader was elected, by the clock of the server.
-	Since time.Time
+	Value string    // that the leader announced with Campaign or the last Proclaim
+	Term  int64     // the fencing token of the leadership, larger than that of every earlier leader
+	Owner Owner     // of the lock, as [Client.Inspect] shows it
+	Label string    // of the leader's client ([Options].Label), or ""
+	Since time.Time // when the leader was elected, by the clock of the server
 	// Age is how long the leader had led when the server answered. It depends on no other clock.
 	Age time.Duration
 	// Lease is what was left of the lease at that time. Nobody leads when the lease ends without a
@@ -159,12 +150,13 @@ type Leadership election.Leadership
 // held returns the hold of the lock, nil for a nil Leadership.
 func (l *Leadership) held() *hold.Handle { return (*election.Leadership)(l).Held() }
 
-// Context returns a context for the work of the leader, as [Hold.Context] does: it ends with parent, when the
-// leadership is lost, when the client is closed, and when Resign begins. [Election.HoldFrom] finds the hold
-// of the lock in it; its [Hold.Token] is the term.
+// Context returns a context for the work of the leader, as [Hold.Context] does: it ends with
+// parent, when the leadership is lost, when the client is closed, and when Resign begins.
+// [Election.HoldFrom] finds the hold of the lock in it.
 func (l *Leadership) Context(parent context.Context) context.Context { return l.held().Context(parent) }
 
-// Lost returns a channel that closes when the leadership is lost, and not on Resign: see [Hold.Lost].
+// Lost returns a channel that closes when the leadership is lost, and not on Resign: see
+// [Hold.Lost].
 func (l *Leadership) Lost() <-chan struct{} { return l.held().Lost() }
 
 // Err returns nil while the leadership lasts, and afterwards why it is over: see [Hold.Err].
@@ -175,8 +167,7 @@ func (l *Leadership) Err() error { return l.held().Err() }
 func (l *Leadership) ValidFor() time.Duration { return l.held().ValidFor() }
 
 // Term returns the fencing token of the leadership: a number that is larger than that of every
-// earlier leader, and stays the same until the leadership is over. Send it with everything that the
-// leader writes, and let the storage refuse a smaller one.
+// earlier leader, and stays the same until the leadership is over.
 func (l *Leadership) Term() int64 { return l.held().Token() }
 
 // Value returns the last value announced by Campaign or by a Proclaim that returned nil.
@@ -188,19 +179,14 @@ func (l *Leadership) Value() string { return (*election.Leadership)(l).Value() }
 // A nil error means that the leadership still existed on the server, and that the server stored the
 // value or a later one of this leadership. ErrNotHeld means that the leadership is over and nothing
 // was changed. If it was lost, the error also matches ErrLost; the leadership then ends with this
-// call, unless it ended before. Otherwise the error matches one of
-//
-//   - ErrUnavailable: the server could not be reached. If the value was sent and not answered, the
-//     error also matches ErrUnknownOutcome: the value may be announced while the leadership lasts,
-//     so call Proclaim again
-//   - ErrClosed: the client is closed
-//   - ErrInvalid: the value is longer than 65,536 bytes
-//   - ErrWrongKind: a key is another kind of object
-//   - *rueidis.RedisError: the server refuses
+// call, unless it ended before. Otherwise the error matches ErrUnavailable, ErrClosed, ErrInvalid
+// for a value that is longer than 65,536 bytes, ErrWrongKind, or is a *rueidis.RedisError if the
+// server refuses. ErrUnknownOutcome besides ErrUnavailable means that the value was sent and not
+// answered: it may be announced while the leadership lasts, so call Proclaim again.
 func (l *Leadership) Proclaim(ctx context.Context, value string) error {
 	return (*election.Leadership)(l).Proclaim(ctx, value)
 }
 
-// Resign ends the leadership, and gives it to the next candidate, as [Hold.Unlock] releases a lock, with its
-// errors. Twice Options.RetryBudget bounds it.
+// Resign ends the leadership, and gives it to the next candidate, as [Hold.Unlock] releases a lock,
+// with its errors. Twice Options.RetryBudget bounds it.
 func (l *Leadership) Resign(ctx context.Context) error { return (*election.Leadership)(l).Resign(ctx) }

@@ -4,11 +4,10 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
-// The errors of this package. The set is closed: every error that an operation on a lock, a
-// semaphore, a latch or a barrier returns matches one of them under [errors.Is], or is an error of
-// Redis that no retry can remove (out of memory, no permission …), which [errors.As] finds as a
-// *rueidis.RedisError. The underlying errors, such as those of the network or of the context,
-// always stay in the chain.
+// The errors of this package. Every error that an operation on a lock, a semaphore, a latch or a
+// barrier returns matches one of them under [errors.Is], or is an error of Redis that no retry can
+// remove (out of memory, no permission …), which [errors.As] finds as a *rueidis.RedisError. The
+// underlying errors, such as those of the network or of the context, always stay in the chain.
 //
 // The exception is a call whose context has ended before: it sends nothing, and its error matches
 // only that of the context, and its cause. Calls that clean up, such as Unlock, work all the same.
@@ -16,8 +15,7 @@ var (
 	// ErrNotAcquired means that another owner has the lock: it was busy when the call tried it, or
 	// until the context ended (the error then also matches the context's error) or the time of
 	// [Wait] was over. With [AwaitSet] it may mean that nobody has set the object (ErrNotSet
-	// matches too). From a [Barrier] it means that not all parties had arrived by then. From a
-	// [RedLock] it means that other owners held enough members to prevent a majority. The caller
+	// matches too). From a [Barrier] it means that not all parties had arrived by then. The caller
 	// holds nothing. No error matches both ErrNotAcquired and ErrUnavailable.
 	ErrNotAcquired = fault.ErrNotAcquired
 
@@ -42,15 +40,15 @@ var (
 	// pass the limit; the hold goes on. [Hold.Err] tells the two apart.
 	ErrMaxHold = fault.ErrMaxHold
 
-	// ErrClosed means that the client is closed. Holds that were live at that time
-	// were released, and their contexts end with this cause.
+	// ErrClosed means that the client is closed. Holds that were live at that time were released,
+	// and their contexts end with this cause.
 	ErrClosed = fault.ErrClosed
 
 	// ErrUnknownOutcome means that a command may or may not have been executed, because no answer
 	// came. A call that waits may get an answer later, and then returns it together with
-	// ErrNotAcquired. From Unlock it can also mean that the release could not be sent yet. The client undoes
-	// a failed acquisition in the background, and repeats a failed release there. If it cannot
-	// reach the server, the hold ends with its lease.
+	// ErrNotAcquired. From Unlock it can also mean that the release could not be sent yet. The
+	// client undoes a failed acquisition in the background, and repeats a failed release there. If
+	// it cannot reach the server, the hold ends with its lease.
 	ErrUnknownOutcome = fault.ErrUnknownOutcome
 
 	// ErrNotReplicated means that fewer replicas than [Options.Replicas] requires confirmed an
@@ -82,8 +80,8 @@ var (
 
 	// ErrInvalid means that an argument is unusable: a bad name, a lease that is zero, negative or
 	// below a millisecond, or settings that contradict each other. The call acquires and changes
-	// nothing. It also sends nothing, except where only the servers can tell: two members of a
-	// [RedLock] on one server, a cluster behind a client with LazyConnect, or the hold of another
-	// member of a [MultiLock].
+	// nothing. It also sends nothing, except where only the servers can tell: two members of
+	// [NewRedLock] on one server, a cluster behind a client with LazyConnect, or the hold of
+	// another member of a [MultiLock].
 	ErrInvalid = fault.ErrInvalid
 )

@@ -14,28 +14,29 @@ type EventType report.EventType
 // The events of a lock's life, and those of other objects.
 const (
 	// EventAttempt: the client sent one attempt to acquire the lock. Err is nil if it was granted,
-	// ErrNotAcquired if the lock is held, ErrUnavailable if the server is in trouble, otherwise the reason for
-	// the refusal. Permits that are requested together are one attempt, under the id of one of them.
+	// otherwise the reason for the refusal. Permits that are requested together are one attempt,
+	// under the id of one of them.
 	EventAttempt EventType = EventType(report.Attempt)
-	// EventAcquired: an outermost acquisition or a re-entry succeeded after Wait. For a
-	// semaphore, Count permits were acquired.
+	// EventAcquired: an outermost acquisition or a re-entry succeeded after Wait. For a semaphore,
+	// Count permits were acquired.
 	EventAcquired EventType = EventType(report.Acquired)
-	// EventReleased: this client released the lock completely, after Held. Another client that joined the hold
-	// may still have it. For a semaphore, Count permits were released.
+	// EventReleased: this client released the lock completely, after Held. Another client that
+	// joined the hold may still have it. For a semaphore, Count permits were released.
 	EventReleased EventType = EventType(report.Released)
 	// EventRenewed: the lease was renewed.
 	EventRenewed EventType = EventType(report.Renewed)
 	// EventLost: the hold ended without a release after Held; Err is the cause.
 	EventLost EventType = EventType(report.Lost)
-	// EventUndone: an acquisition whose outcome was unknown turned out to have happened, and was undone.
+	// EventUndone: an acquisition whose outcome was unknown turned out to have happened, and was
+	// undone.
 	EventUndone EventType = EventType(report.Undone)
-	// EventGaveUp: a call ended after Wait without success; Err is what it returned. It is also sent for a
-	// TryLock, for the Await of a latch or a barrier, and for a MultiLock or RedLock in addition to its
-	// members. It is not sent for a call that failed with ErrInvalid or ErrClosed before it began. The call of
-	// a context that had already ended gives up at once.
+	// EventGaveUp: a call ended after Wait without success; Err is what it returned. It is also
+	// sent for a try, for the Await of a latch or a barrier, and for a MultiLock in addition to its
+	// members. It is not sent for a call that failed with ErrInvalid or ErrClosed before it began.
+	// The call of a context that had already ended gives up at once.
 	EventGaveUp EventType = EventType(report.GaveUp)
-	// EventRenewalFailed: a renewal was not confirmed, for the reason Err, as in EventAttempt. The lease
-	// continues, and the renewal is repeated. If the lease ends first, EventLost follows.
+	// EventRenewalFailed: a renewal was not confirmed, for the reason Err, as in EventAttempt. The
+	// lease continues, and the renewal is repeated. If the lease ends first, EventLost follows.
 	EventRenewalFailed EventType = EventType(report.RenewalFailed)
 	// EventCountedDown: this client counted a latch down. Count is what remains.
 	EventCountedDown EventType = EventType(report.CountedDown)
@@ -52,27 +53,26 @@ type Event struct {
 	Time time.Time // when it happened, by the clock of this machine; the observer may be called later
 	Kind Kind      // of the object; KindPermit or KindFairPermit for a permit
 	Name string    // as the program gave it
-	// Owner is the owner that requested or held the lock. The owner of a permit cannot re-enter anything; like
-	// all owners of this client, it begins with the client's id. Semaphores, latches and barriers have no
-	// owner, and neither does a call that gave up before it sent a request.
+	// Owner is the owner that requested or held the lock or the permit. Semaphores, latches and
+	// barriers have no owner, and neither does a call that gave up before it sent a request.
 	Owner  Owner
 	Permit string // the id of a permit ([Permit.ID]), or ""
 	Count  int    // permits of a semaphore, or what remains of a latch; else 0
-	// Reentry is true for an EventAcquired that re-entered a hold. A re-entry has no EventReleased or EventLost
-	// of its own: these belong to the outermost acquisition.
+	// Reentry is true for an EventAcquired that re-entered a hold. A re-entry has no EventReleased
+	// or EventLost of its own: these belong to the outermost acquisition.
 	Reentry bool
 	Wait    time.Duration // EventAcquired, EventGaveUp, EventOpened: since the call
 	Held    time.Duration // EventReleased, EventLost: since the acquisition
 	Err     error         // EventAttempt, EventLost, EventGaveUp, EventRenewalFailed
-	// Context has the values of the context of the call that acquired the lock, or that the event is about, so
-	// that a span can be the child of another. It never ends, and is never nil. An event that belongs to no
-	// call has none of these values: EventUndone, and any event of a hold that was passed on inside the client
-	// and whose call has not returned yet.
+	// Context has the values of the context of the call that acquired the lock, or that the event
+	// is about, so that a span can be the child of another. It never ends, and is never nil. An
+	// event that belongs to no call has none of these values: EventUndone, and any event of a hold
+	// that was passed on inside the client and whose call has not returned yet.
 	Context context.Context
 }
 
-// LogValue returns the event as a group of attributes for package log/slog, without those that do not apply and
-// without the time, which every log line has.
+// LogValue returns the event as a group of attributes for package log/slog, without those that do
+// not apply and without the time, which every log line has.
 func (e Event) LogValue() slog.Value {
 	attrs := []slog.Attr{
 		slog.String("type", e.Type.String()), slog.String("kind", string(e.Kind)),

@@ -106,12 +106,13 @@ func ExampleArrival() {
 	client, done := embedded()
 	defer done()
 
-	arrival, err := client.NewBarrier("alone", 1).Await(ctx)
+	alone := client.NewBarrier("alone", 1)
+	arrival, err := alone.Await(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
 	if arrival.Last() {
-		fmt.Println("the last of", arrival.Parties)
+		fmt.Println("the last of", alone.Parties())
 	}
 	// Output: the last of 1
 }

@@ -42,7 +42,7 @@ func ExampleAtLeast() {
 }
 
 // A store that remembers the largest token refuses a holder that lost the lock and has not noticed yet.
-func ExampleFencedLock() {
+func ExampleClient_NewFencedLock() {
 	ctx := context.Background()
 	client, done := embedded()
 	defer done()
@@ -77,7 +77,7 @@ func ExampleFencedLock() {
 }
 
 // A fair lock serves its waiters in the order in which they came.
-func ExampleFairLock() {
+func ExampleClient_NewFairLock() {
 	ctx := context.Background()
 	client, done := embedded()
 	defer done()
@@ -168,7 +168,7 @@ func ExampleHold_Downgrade() {
 }
 
 // A mutex is one key, set with SET NX PX: programs in other languages can use the same lock.
-func ExampleMutex() {
+func ExampleClient_NewMutex() {
 	ctx := context.Background()
 	client, done := embedded()
 	defer done()
@@ -186,7 +186,7 @@ func ExampleMutex() {
 }
 
 // A spin lock polls the server. Its Backoff sets the pauses between attempts.
-func ExampleSpinLock() {
+func ExampleClient_NewSpinLock() {
 	ctx := context.Background()
 	client, done := embedded()
 	defer done()
@@ -225,7 +225,7 @@ func ExampleRWLock() {
 }
 
 // Readers do not exclude each other.
-func ExampleReadLock() {
+func ExampleRWLock_Reader() {
 	ctx := context.Background()
 	client, done := embedded()
 	defer done()
@@ -244,7 +244,7 @@ func ExampleReadLock() {
 }
 
 // The holder of the write lock may also acquire the read lock.
-func ExampleWriteLock() {
+func ExampleRWLock_Writer() {
 	ctx := context.Background()
 	client, done := embedded()
 	defer done()

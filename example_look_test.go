@@ -151,7 +151,7 @@ func ExampleOwner() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	text := hold.Owner().String() // the program sends it in a message
+	text := hold.Share().String() // the program sends it in a message
 	owner, err := latchkey.ParseOwner(text)
 	if err != nil {
 		log.Fatal(err)

@@ -165,7 +165,7 @@ func ExampleTryPermitOption() {
 }
 
 // A party gives up if the others do not come. That breaks the generation for all parties that wait.
-func ExampleBarrierOption() {
+func ExampleBarrier_Await() {
 	ctx := context.Background()
 	client, done := embedded()
 	defer done()
@@ -181,12 +181,4 @@ func ExampleReplicas() {
 	fmt.Println("replicas that confirm:", options.Replicas.Min)
 	// Pass the options to Connect. ErrNotReplicated reports that too few replicas confirmed.
 	// Output: replicas that confirm: 1
-}
-
-// In a cluster, messages travel by shard if the server can do that. Turn this off if processes with Redisson
-// listen in the classic way.
-func ExampleShardedPubSub() {
-	options := latchkey.Options{Tuning: latchkey.Tuning{ShardedPubSub: latchkey.ShardedOff}}
-	fmt.Println(options.Tuning.ShardedPubSub == latchkey.ShardedOff)
-	// Output: true
 }

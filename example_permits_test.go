@@ -168,7 +168,7 @@ func ExamplePermitSemaphore_Inspect() {
 }
 
 // A large request gets its permits although small ones keep coming: no request overtakes it.
-func ExampleFairSemaphore() {
+func ExampleClient_NewFairSemaphore() {
 	ctx := context.Background()
 	client, done := embedded()
 	defer done()

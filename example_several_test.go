@@ -53,7 +53,7 @@ func ExampleHold_Member() {
 }
 
 // A RedLock needs a majority of independent servers: it survives the loss of one of three.
-func ExampleRedLock() {
+func ExampleNewRedLock() {
 	ctx := context.Background()
 	var members []latchkey.Locker
 	var servers []*testredis.Server
@@ -77,7 +77,7 @@ func ExampleRedLock() {
 }
 
 // With LazyConnect, a program starts although one of the three servers is down.
-func ExampleRedLock_lazyConnect() {
+func ExampleNewRedLock_lazyConnect() {
 	ctx := context.Background()
 	var members []latchkey.Locker
 	for i := range 3 {

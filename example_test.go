@@ -146,7 +146,7 @@ func ExampleLock_TryLock() {
 }
 
 // HoldFrom returns the hold inside Do. The hold has the fencing token.
-func ExampleFencedLock_HoldFrom() {
+func ExampleLock_HoldFrom() {
 	ctx := context.Background()
 	client, done := embedded()
 	defer done()

@@ -37,7 +37,7 @@ func TestUncontendedLockIsFewFramesDeep(t *testing.T) {
 	go func() { done <- pair(lock)(t.Context()) }()
 	var frames []string
 	require.Eventually(t, func() bool {
-		frames = ownFrames("latchkey.(*baseLock).Lock(", "rueidis.(*")
+		frames = ownFrames("latchkey.(*Lock).Lock(", "rueidis.(*")
 		return frames != nil
 	}, time.Minute, time.Millisecond)
 	answers.Unlock()

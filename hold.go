@@ -11,7 +11,7 @@ import (
 
 // Hold is the right to release a lock, and the way to learn that it is lost. Every acquisition
 // returns a Hold of its own, re-entries included. Any goroutine may call its methods. A nil Hold
-// behaves like a released one.
+// behaves like a released one. Only Extend, Downgrade and Unlock send anything to the server.
 type Hold hold.Handle
 
 // handle returns the hold as the inside of the library sees it.
@@ -23,24 +23,28 @@ func asHold(h *hold.Handle, err error) (*Hold, error) { return (*Hold)(h), err }
 // Name returns the name of the lock as the program gave it.
 func (h *Hold) Name() string { return h.handle().Name() }
 
-// Owner returns the owner as it is in Redis. Another process that acquires the lock [As] this owner
-// enters the same hold. So once you have called Owner, the client does not pass the hold on in
-// memory ([Tuning].Turn): its Unlock goes to the server. No further reader of this client joins
-// the hold, and those that share it already have the same owner. If the hold was passed on before
-// you called Owner, Owner returns one that is not in Redis. A [MultiLock] and a [RedLock] have no
-// owner of their own.
+// Owner returns the owner as it is in Redis, to print and to compare. Holds that the client passes
+// on in memory ([Tuning].Turn), and readers that share a hold, have the same owner. To let others
+// use it, see [Hold.Share]. A [MultiLock] has no owner of its own.
 func (h *Hold) Owner() Owner { return Owner(h.handle().Owner()) }
 
-// Token returns the fencing token of a [FencedLock]: a number that is larger than that of every
-// earlier holder, and the same for the whole hold and its re-entries. A store that remembers the
-// largest token it has seen, and refuses smaller ones, is safe from a holder that does not know yet
-// that it lost the lock. Other locks have no tokens and return 0; for the members of a [MultiLock]
-// see [Hold.Member].
+// Share returns the owner, for others to join the hold: an acquisition [As] or [WithOwner] this
+// owner, in this or in another process ([ParseOwner]), enters the same hold. From then on the
+// client does not pass the hold on in memory ([Tuning].Turn), and no further reader of this client
+// joins it. If the hold is over, and was passed on before, Share returns an owner that is not in
+// Redis.
+func (h *Hold) Share() Owner { return Owner(h.handle().Share()) }
+
+// Token returns the fencing token of a hold of [Client.NewFencedLock] or [Fenced]: a number that is
+// larger than that of every earlier holder, and the same for the whole hold and its re-entries. A
+// store that remembers the largest token it has seen, and refuses smaller ones, is safe from a
+// holder that does not know yet that it lost the lock. Other locks return 0; for those of a
+// [MultiLock] see [Hold.Member].
 func (h *Hold) Token() int64 { return h.handle().Token() }
 
 // ValidFor returns how long you can rely on the hold if the server never answers again, 0 when it
-// is over. It sends nothing to the server. Check it right before a step that must not happen
-// without the lock; only a fencing token stops a write that stalls after that.
+// is over. Check it right before a step that must not happen without the lock; only a fencing token
+// stops a write that stalls after that.
 //
 // After a wait it may be less than the lease. A release gives a lock to another client for
 // Tuning.StaleWaiterTimeout only, and Lock returns with at least half of that left; the client
@@ -60,24 +64,20 @@ func (h *Hold) Lost() <-chan struct{} { return h.handle().Lost() }
 // Context returns a context for the work under the lock. It ends with parent, when the hold is lost
 // ([context.Cause] then matches ErrLost, and also ErrMaxHold if that was the reason), when the
 // client is closed (ErrClosed), and when Unlock begins (ErrNotHeld). If the hold is already over,
-// the context has ended when Context returns. Context sends nothing to the server.
+// it has ended when Context returns. After the machine has slept, it may end up to a fifth of a
+// second late.
 //
-// An acquisition of the same lock under the context is a re-entry; other locks are not affected.
-// The HoldFrom of the lock ([Lock.HoldFrom]) finds the hold in the context, and in contexts that are
-// derived from it.
-//
-// After the machine has slept, the context may end up to a fifth of a second late; Err and ValidFor
-// are right at once.
+// An acquisition of the same lock under the context is a re-entry, and [Lock.HoldFrom] finds the
+// hold in it; other locks are not affected.
 //
 // A hold keeps some 700 bytes for each parent, until the parent or the hold ends. A parent counts
 // once, however often you use it (unless it is not comparable). All parents that never end, such as
 // [context.Background], count as one; so do all contexts that another hold returns for one parent.
 func (h *Hold) Context(parent context.Context) context.Context { return h.handle().Context(parent) }
 
-// LogValue returns the hold as a group of attributes, for package log/slog: its name, its token if it has one,
-// how often its client holds the lock for its owner ("count"), and how long it is valid, or, if it is over, the
-// reason. It sends nothing to the server. It leaves out the owner, because calling Owner changes how the client
-// treats the hold: see [Hold.Owner].
+// LogValue returns the hold as a group of attributes, for package log/slog: its name, its token if
+// it has one, how often its client holds the lock for its owner ("count"), and how long it is
+// valid, or, if it is over, the reason.
 func (h *Hold) LogValue() slog.Value {
 	attrs := []slog.Attr{slog.String("name", h.Name())}
 	if token := h.Token(); token != 0 {
@@ -89,14 +89,14 @@ func (h *Hold) LogValue() slog.Value {
 	return slog.GroupValue(append(attrs, slog.Int("count", h.handle().Count()), slog.Duration("valid_for", h.ValidFor()))...)
 }
 
-// Members returns the holds of the members of a [MultiLock] or [RedLock], and nil for other holds.
-// Those of a MultiLock are in the order of their keys, each lock once, and include the members of a
-// MultiLock inside it. Those of a RedLock are in the order of NewRedLock. An element is nil if that
-// member has not been acquired. A member that was lost stays in the list, with its [Hold.Err],
-// until it is acquired again. Members sends nothing to the servers.
+// Members returns the holds of the members of a [MultiLock], and nil for other holds. All members
+// are in the order of their keys, each lock once, including those of a lock of all members inside
+// it; a majority is in the order of [NewRedLock]. An element is nil if that member has not been
+// acquired. A member that was lost stays in the list, with its [Hold.Err], until it is acquired
+// again.
 //
-// Use the members to read: Name, [Hold.Token], Owner, Err, ValidFor. The whole renews and releases
-// them. A member that you unlock counts as lost.
+// Use the members to read. The whole renews and releases them. A member that you unlock counts as
+// lost.
 func (h *Hold) Members() []*Hold {
 	var holds []*Hold
 	for _, m := range h.handle().Members() {
@@ -105,17 +105,16 @@ func (h *Hold) Members() []*Hold {
 	return holds
 }
 
-// Member returns the hold of the member with that name, or nil if there is none; a nil Hold behaves
-// like a released one. A member may itself be a group, such as a [RedLock] in a [MultiLock]: Member
-// searches its members as well. If several members have the name, as those of a RedLock do, Member
-// returns the first that is still held.
+// Member returns the hold of the member with that name, or nil if there is none. It also searches
+// the members of members. If several have the name, as those of a majority do, Member returns the
+// first that is still held.
 //
-//	token := hold.Member("account:1").Token() // of a FencedLock in a MultiLock
+//	token := hold.Member("account:1").Token() // of a fenced lock in a MultiLock
 func (h *Hold) Member(name string) *Hold { return (*Hold)(h.handle().Member(name)) }
 
-// Extend makes the lease last at least d from now, once; it never shortens the lease. If the hold
-// is renewed, renewal goes on. Extend does not wait. While the server is in trouble, it retries for
-// Options.RetryBudget.
+// Extend makes the lease last at least d from now, once; it never shortens the lease. d is from 1
+// ms to 10 years. If the hold is renewed, renewal goes on. Extend does not wait. While the server
+// is in trouble, it retries for Options.RetryBudget.
 //
 // The error matches ErrNotHeld if the hold is over (also ErrLost if it was lost), ErrMaxHold if d
 // would pass the limit of the hold, ErrInvalid for a bad d, ErrClosed, or ErrNotReplicated. It
@@ -125,36 +124,31 @@ func (h *Hold) Member(name string) *Hold { return (*Hold)(h.handle().Member(name
 // ErrNotReplicated.
 func (h *Hold) Extend(ctx context.Context, d time.Duration) error { return h.handle().Extend(ctx, d) }
 
-// Downgrade turns a write hold into a read hold, in one step: no other writer acquires the lock in between. The
-// write hold is over, as after Unlock. The new read hold is renewed, within what is left of MaxHold, and
-// waiting readers are admitted. The write hold must be the only one of its write side: if it has been
-// re-entered, Downgrade returns an ErrInvalid. The same holds for a hold of any other lock, and for a hold with
-// [AtLeast] before that time is over.
+// Downgrade turns a write hold into a read hold, in one step: no other writer acquires the lock in
+// between. The write hold is over, as after Unlock, with which it shares the use of ctx. The new
+// read hold is renewed, within what is left of MaxHold, and waiting readers are admitted.
 //
-// Like Unlock, Downgrade works even if ctx has ended: it uses only the values of ctx, and Options.RetryBudget
-// bounds its time instead.
-//
-// If Downgrade returns an error, rely on neither hold. It matches ErrNotHeld if the write hold was already over,
-// and after an ErrInvalid the write hold goes on; otherwise the lock is released in the background, as after an
-// Unlock that failed.
+// Downgrade returns an ErrInvalid, and the hold goes on, if it is one of several of its write side,
+// as after a re-entry, if it is of any other lock, or if the time of [AtLeast] is not over. After
+// any other error rely on neither hold: ErrNotHeld means that the write hold was already over;
+// otherwise the lock is released in the background, as after an Unlock that failed.
 func (h *Hold) Downgrade(ctx context.Context) (*Hold, error) {
 	return asHold(rw.Downgrade(ctx, h.handle()))
 }
 
 // Unlock releases the hold. The last hold of an owner frees the lock, gives it to a waiter, or
 // leaves it taken for the rest of [AtLeast]. Unlock works even if ctx has ended: it uses only the
-// values of ctx, and Options.RetryBudget bounds its time instead.
+// values of ctx, and Options.RetryBudget bounds its time instead, or a few seconds more if a
+// connection goes silent without breaking.
 //
 // If goroutines of this client wait for the lock, Unlock may pass it to the first of them in memory
-// ([Tuning].Turn). It then sends nothing, and does not notice that the key was removed from
-// outside since the last renewal (a forced unlock, an eviction, a failover). The same is true of a
-// hold that several readers of this client share: the last of them releases the lock.
+// ([Tuning].Turn), and send nothing. It then does not notice that the key was removed from outside
+// since the last renewal (a forced unlock, an eviction, a failover). The same is true of a hold
+// that several readers of this client share.
 //
 // A nil error means that the hold lasted until this call and is over now. ErrNotHeld means that it
 // was over before: released already, or lost (then ErrLost matches too). After any other error the
 // client no longer renews the hold, and repeats the release in the background until the lease has
 // ended. You may call Unlock again to wait for it. ErrUnavailable and ErrUnknownOutcome mean that
 // the server could not be reached or did not answer; a *rueidis.RedisError means that it refused.
-// If a connection goes silent without breaking, Unlock may take a few seconds longer than the
-// budget.
 func (h *Hold) Unlock(ctx context.Context) error { return h.handle().Unlock(ctx) }

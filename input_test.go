@@ -26,7 +26,6 @@ func TestOptions_are_checked_against_each_other(t *testing.T) {
 		"negative poll": {Tuning: Tuning{PollCeiling: -time.Second}},
 		"in flight":     {Tuning: Tuning{MaxInFlight: 100000}},
 		"two mappings":  {KeyPrefix: "a", NameMapper: strings.ToUpper},
-		"sharded":       {Tuning: Tuning{ShardedPubSub: 7}},
 		"stale":         {Tuning: Tuning{StaleWaiterTimeout: -1}},
 		"never stale":   {Tuning: Tuning{StaleWaiterTimeout: longestStale + 1}},
 		"fair wait":     {Tuning: Tuning{RedissonFairWait: -1}},

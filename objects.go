@@ -10,77 +10,77 @@ import (
 	"github.com/latchkey-go/latchkey/internal/primitive/admin"
 )
 
-// Object is what Redis stored under one name at one moment: a lock, a semaphore, a latch or a barrier of this
-// library, of Redisson, or of another library whose locks are mutexes; or nothing, or other data.
+// Object is what Redis stored under one name at one moment: a lock, a semaphore, a latch or a
+// barrier of this library, of Redisson, or of another library whose locks are mutexes; or nothing,
+// or other data.
 type Object struct {
-	// Name is the name as the program gave it. [Client.Objects] leaves it "" if Options.NameMapper is set,
-	// because a key cannot be mapped back to its name.
+	// Name is the name as the program gave it. [Client.Objects] leaves it "" if Options.NameMapper
+	// is set, because a key cannot be mapped back to its name.
 	Name string
 	Key  string // as it is in Redis
-	// Kind is KindMutex, KindLock, KindRWLock, KindSemaphore, KindLatch or KindBarrier; KindNumber for a
-	// semaphore or a latch that Redisson made, or a counter of an application; KindNone for a free name; or
-	// KindUnknown for other data. A MultiLock has KindMulti, and a RedLock KindRed.
+	// Kind is KindMutex, KindLock, KindRWLock, KindSemaphore, KindLatch or KindBarrier; KindNumber
+	// for a semaphore or a latch that Redisson made, or a counter of an application; KindNone for a
+	// free name; or KindUnknown for other data. A MultiLock has KindMulti or KindRed.
 	//
-	// A key does not always identify its object. KindLock is a re-entrant, fenced, spin or fair lock, or the
-	// lock of an election; a Token other than 0 means that it was fenced at some time. KindSemaphore is a
-	// semaphore of NewSemaphore, NewPermitSemaphore or NewFairSemaphore. KindMutex with a token that
-	// [ParseOwner] refuses is a lock of another library, or application data that looks like one.
+	// A key does not always identify its object. KindLock is a re-entrant, fenced, spin or fair
+	// lock, or the lock of an election; a Token other than 0 means that it was fenced at some time.
+	// KindSemaphore is a semaphore of any kind. KindMutex with a token that [ParseOwner] refuses is
+	// a lock of another library, or application data that looks like one.
 	Kind Kind
-	// What is the kind in words, also of foreign data: "a lock", "a permit semaphore", "a list", "a hash
-	// without any lock owner". It is "" for a free name.
+	// What is the kind in words, also of foreign data: "a lock", "a permit semaphore", "a list", "a
+	// hash without any lock owner". It is "" for a free name.
 	What string
 	TTL  time.Duration // until the key expires if nobody renews it: 0 when free, NoExpiry if it does not
-	// Holders are the owners that hold a lock, in the order of their texts. Objects lists some of them if
-	// there are more than 64, and Inspect if there are more than 20,000.
+	// Holders are the owners that hold a lock, in the order of their texts. Objects lists some of
+	// them if there are more than 64, and Inspect if there are more than 20,000.
 	Holders []Holder
 	Token   int64 // the last fencing token issued under the name, 0 if none
 
-	// HolderCount is how many owners hold a lock, or how many permits of a semaphore are acquired. If Holders
-	// lists only some owners, one that has guests counts several times.
+	// HolderCount is how many owners hold a lock, or how many permits of a semaphore are acquired.
+	// If Holders lists only some owners, one that has guests counts several times.
 	HolderCount int
 
-	// Queued is how many owners wait in the queues on the server, or how many parties wait at a barrier. Fair
-	// locks and fair semaphores queue each owner. Any other lock, the write side of a read/write lock, and any
-	// other semaphore queue each client of this library once, for all its goroutines. While a client holds the
-	// lock itself, it is not queued: its goroutines then wait in memory only. An owner that died counts until
-	// others notice, usually within a minute.
+	// Queued is how many owners wait in the queues on the server, which [Client.Waiters] describes,
+	// or how many parties wait at a barrier. An owner that died counts until others notice, usually
+	// within a minute.
 	Queued int
-	// Listeners is how many clients listen for a release, or for the end of a latch. Redisson's clients listen
-	// while they wait, for every kind of object. Clients of this library listen for semaphores, read/write
-	// locks and latches, and for other locks only if clients that bypass the queue, such as Redisson's, use
-	// them too. They keep listening for some seconds after the last wait. In a cluster without sharded
-	// messages, only clients on the same node are counted.
+	// Listeners is how many clients listen for a release, or for the end of a latch. Redisson's
+	// clients listen while they wait, for every kind of object. Clients of this library listen for
+	// semaphores, read/write locks and latches, and for other locks only if Redisson's clients use
+	// them too; they keep listening for some seconds after the last wait. In a cluster without
+	// sharded messages, only clients on the same node are counted.
 	Listeners int
 
 	// Available is how many permits of a semaphore can be acquired, negative if there is a debt.
 	Available int
-	// Total is how many permits a semaphore has: Available plus those that are acquired. It is 0 for a
-	// [Semaphore] that Redisson made, because Redisson stores no total. For a barrier it is the number of
-	// parties; 0 means that none has arrived since a Reset.
+	// Total is how many permits a semaphore has: Available plus those that are acquired. It is 0
+	// for a [Semaphore] that Redisson made, because Redisson stores no total. For a barrier it is
+	// the number of parties; 0 means that none has arrived since a Reset.
 	Total int
-	// Count is how often a latch has yet to be counted down, or how many parties a barrier still waits for. For
-	// KindNumber it is the number.
+	// Count is how often a latch has yet to be counted down, or how many parties a barrier still
+	// waits for. For KindNumber it is the number.
 	Count int64
 }
 
-// Locked reports whether the object is a lock that is held. A semaphore, a latch, a barrier and data of an
-// application are not locked. Don't branch on it; acquire the lock.
+// Locked reports whether the object is a lock that is held. A semaphore, a latch, a barrier and
+// data of an application are not locked. Don't branch on it; acquire the lock.
 func (o Object) Locked() bool { return (&inspect.Object{Kind: keyspace.Kind(o.Kind)}).Locked() }
 
-// Waiters estimates how many wait for the object, by what the server knows: it is the larger of Queued and
-// Listeners, since a client may count in both. More wait if goroutines wait behind the first of their client, or
-// behind a hold of their client.
-// Fewer wait if a client still listens after its wait. [Client.Waiters] lists the owners in the queues.
+// Waiters estimates how many wait for the object, by what the server knows: it is the larger of
+// Queued and Listeners, since a client may count in both. More wait if goroutines wait behind the
+// first of their client, or behind a hold of their client. Fewer wait if a client still listens
+// after its wait. [Client.Waiters] lists the owners in the queues.
 func (o Object) Waiters() int { return max(o.Queued, o.Listeners) }
 
 // Holder is an owner that holds a lock.
 type Holder struct {
-	// Owner is the owner as it is in Redis. For a mutex it is the token; a token that another library made
-	// cannot be used with [As].
+	// Owner is the owner as it is in Redis. For a mutex it is the token; a token that another
+	// library made cannot be used with [As].
 	Owner Owner
-	// Label is the label of the client that made the owner ([Options].Label). It is "" if unknown: for Redisson
-	// and other libraries, and briefly for a client that has just started. Anybody who may write to the server
-	// may write any label: it tells people where to look, and proves nothing.
+	// Label is the label of the client that made the owner ([Options].Label). It is "" if unknown:
+	// for Redisson and other libraries, and briefly for a client that has just started. Anybody who
+	// may write to the server may write any label: it tells people where to look, and proves
+	// nothing.
 	Label string
 	Note  string // the [Note] of its hold, or ""
 	Count int    // how often the owner has entered, starting at 1
@@ -119,51 +119,51 @@ const (
 	KindNumber    Kind = Kind(keyspace.KindNumber)
 )
 
-// Inspect returns what is stored under a name, whatever kind of object it is. It reads from the server that
-// decides about the object, never from a replica. The answer may be out of date when it arrives. A free name has
-// the kind [KindNone], as has an open latch. Foreign data is not an error: Kind is [KindUnknown], and What says
-// what it is.
+// Inspect returns what is stored under a name, whatever kind of object it is. It reads from the
+// server that decides about the object, never from a replica. The answer may be out of date when it
+// arrives. A free name has the kind [KindNone], as has an open latch. Foreign data is not an error:
+// Kind is [KindUnknown], and What says what it is.
 //
-// Inspect takes one round trip. If other clients of this library hold a lock, their labels and the notes of their
-// holds take one more command for every 64 clients, or, in a cluster, for every client. Those that cannot be read
-// within a second are missing.
+// Inspect takes one round trip. The labels and notes of other clients take one more command for
+// every 64 clients, or, in a cluster, for every client. Those that cannot be read within a second
+// are missing.
 //
-// Inspect repeats the request for Options.RetryBudget while the server is in trouble. The error matches
-// ErrUnavailable if the server could not be reached in that time or before ctx ended, ErrClosed, ErrInvalid if
-// the name cannot be used, or is a *rueidis.RedisError if the server refuses.
+// Inspect repeats the request for Options.RetryBudget while the server is in trouble. The error
+// matches ErrUnavailable if the server could not be reached in that time or before ctx ended,
+// ErrClosed, ErrInvalid if the name cannot be used, or is a *rueidis.RedisError if the server
+// refuses.
 func (c *Client) Inspect(ctx context.Context, name string) (Object, error) {
 	return asObject(c.engine().Inspector.Inspect(ctx, c.engine().Config.Names(name), ""))
 }
 
-// Objects walks all objects whose names match a pattern: locks that are held, semaphores, latches that are
-// closed, and barriers for ten minutes after their last generation. An election is the lock of its leader. A
-// free lock and an open latch have no key, and so are not objects.
+// Objects walks all objects whose names match a pattern: locks that are held, semaphores, latches
+// that are closed, and barriers for ten minutes after their last generation. An election is the
+// lock of its leader. A free lock and an open latch have no key, and so are not objects.
 //
-// In a pattern, * matches any text, ? any character, [a-c] one of several, and [^a] any other; \ quotes the
-// next character. KeyPrefix is put in front of the pattern; with
-// Options.NameMapper the pattern is for keys. Other keys of an object, such as its queue, are part of it. Other
-// data is left out; see [Object] for data that looks the same.
+// In a pattern, * matches any text, ? any character, [a-c] one of several, and [^a] any other; \
+// quotes the next character. KeyPrefix is put in front of the pattern; with Options.NameMapper the
+// pattern is for keys. Other keys of an object, such as its queue, are part of it. Other data is
+// left out; see [Object] for data that looks the same.
 //
-// The walk reads the server's keys in pieces (SCAN), and then looks at the matches: two round trips for each
-// piece of about 500 keys, whether they match or not, and one more for the labels of the holders in it. In a
-// cluster it visits every master. It blocks other commands for no longer than a look at 64 objects takes, and
-// keeps one piece in memory.
+// The walk reads the server's keys in pieces (SCAN), and then looks at the matches: two round trips
+// for each piece of about 500 keys, whether they match or not, and one more for the labels of the
+// holders in it. In a cluster it visits every master. It blocks other commands for no longer than a
+// look at 64 objects takes, and keeps one piece in memory. The first note of another client may be
+// missing for five seconds.
 //
-// For five seconds, the client does not read the label of another client again that had no notes. So the first
-// note of a client may be missing for that long, unless [Client.Inspect] has read it.
+// The guarantees are those of SCAN. An object that exists during the whole walk is yielded at least
+// once; it may be yielded several times, so remember the Key if that matters. An object that
+// appears or disappears during the walk may be yielded or not. Each Object is a snapshot; all of
+// them together are not. If the server is replaced during the walk, or slots of a cluster have
+// moved, the walk repeats what it may have missed. Two cases go unnoticed: a server that is
+// replaced between two pieces under a client that [New] borrowed, and a key in a cluster slot that
+// is moving at that time.
 //
-// The guarantees are those of SCAN. An object that exists during the whole walk is yielded at least once; it
-// may be yielded several times, so remember the Key if that matters. An object that appears or disappears
-// during the walk may be yielded or not; one that is gone when the walk looks at it is not. Each Object is a
-// snapshot; all of them together are not. If the server is replaced during the walk, or slots of a cluster have
-// moved, the walk repeats what it may have missed. Two cases go unnoticed: a server that is replaced between
-// two pieces under a client that [New] borrowed, and a key in a cluster slot that is moving at that time.
-//
-// An error ends the walk, and comes with a zero Object. It matches ErrInvalid for a pattern that is empty or
-// longer than 512 bytes (nothing was sent), ErrUnavailable if a server could not be reached for
-// Options.RetryBudget or until ctx ended, ErrClosed, or is a *rueidis.RedisError if the server refuses: SCAN
-// needs a permission of its own. If ctx ended between two requests, the error matches only that of ctx. Close
-// waits for the request in flight, not for the whole walk.
+// An error ends the walk, and comes with a zero Object. It matches ErrInvalid for a pattern that is
+// empty or longer than 512 bytes (nothing was sent), ErrUnavailable if a server could not be
+// reached for Options.RetryBudget or until ctx ended, ErrClosed, or is a *rueidis.RedisError if the
+// server refuses: SCAN needs a permission of its own. If ctx ended between two requests, the error
+// matches only that of ctx.
 func (c *Client) Objects(ctx context.Context, pattern string) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		for o, err := range admin.WalkObjects(ctx, c.engine(), pattern) {
@@ -174,21 +174,13 @@ func (c *Client) Objects(ctx context.Context, pattern string) iter.Seq2[Object, 
 	}
 }
 
-// ForceUnlock takes the lock of that name from its holders, whatever its kind, gives it to a
-// waiter, and reports whether it was held. It removes only the holders that it found: a hold that
-// begins later is not touched.
+// ForceUnlock takes the lock of that name from its holders, whatever its kind: see
+// [Lock.ForceUnlock].
 //
 // If the key is something other than a lock, ForceUnlock returns ErrWrongKind and changes nothing.
 // The same goes for a string that [ParseOwner] cannot read, since data of an application may look
-// like the token of another library's mutex. To remove such a token, use [Mutex.ForceUnlock].
-//
-// The former holders are not notified. Those of this library notice at their next renewal, at most
-// a third of their lease later, and their holds end with ErrLost. Until then they continue, so two
-// owners may be in the critical section. A client may also still pass such a hold on to its own
-// goroutines ([Tuning].Turn).
-//
-// The other errors are those of Inspect, and ErrUnknownOutcome: a removal was sent and not
-// answered. It may or may not have happened, and you may repeat it.
+// like the token of another library's mutex. To remove such a token, use the ForceUnlock of
+// [Client.NewMutex].
 func (c *Client) ForceUnlock(ctx context.Context, name string) (bool, error) {
 	names := c.engine().Config.Names(name)
 	return admin.ForceUnlock(ctx, c.engine(), names, nil)

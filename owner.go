@@ -9,28 +9,29 @@ import (
 
 // Owner names the holder of a lock. Owners are comparable with ==. The zero Owner means no owner.
 //
-// The library makes an owner for each outermost acquisition, in the format that Redisson uses: the id of a
-// client, a colon and a number. You need an owner to re-enter a lock without the context of its hold ([As],
-// [WithOwner]), to join a hold from another process ([ParseOwner]), or to compare it with an owner that
-// [Client.Inspect], [FairLock.Waiters] or an [Event] reports.
+// The library makes an owner for each outermost acquisition, in the format that Redisson uses: the
+// id of a client, a colon and a number. You need an owner to re-enter a lock without the context of
+// its hold ([As], [WithOwner]), to join a hold from another process ([Hold.Share], [ParseOwner]),
+// or to compare it with a reported one.
 //
-// A reported owner may have another format: the token of a mutex that another library holds, or the id of a
-// [Permit]. Such an owner is plain text: you can print and compare it, but [As] and [WithOwner] refuse it.
+// A reported owner may have another format: the token of a mutex that another library holds, or the
+// id of a [Permit]. Such an owner is plain text: you can print and compare it, but [As] and
+// [WithOwner] refuse it.
 type Owner identity.Owner
 
-// String returns the owner exactly as it is in Redis, or "" for the zero Owner. A token
-// of another library may be any bytes, including invalid UTF-8.
+// String returns the owner exactly as it is in Redis, or "" for the zero Owner. A token of another
+// library may be any bytes, including invalid UTF-8.
 func (o Owner) String() string { return identity.Owner(o).String() }
 
 // IsZero reports whether o is the zero Owner.
 func (o Owner) IsZero() bool { return o == Owner{} }
 
-// MarshalText returns the bytes of [Owner.String], and no error. JSON cannot
-// represent an owner that is not UTF-8.
+// MarshalText returns the bytes of [Owner.String], and no error. JSON cannot represent an owner
+// that is not UTF-8.
 func (o Owner) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
-// UnmarshalText sets o to the owner that [Owner.MarshalText] wrote, and returns no error. It accepts any text,
-// since Inspect may report any. To read an owner for [As], use [ParseOwner].
+// UnmarshalText sets o to the owner that [Owner.MarshalText] wrote, and returns no error. It
+// accepts any text, since Inspect may report any. To read an owner for [As], use [ParseOwner].
 func (o *Owner) UnmarshalText(text []byte) error {
 	*o = Owner(identity.Of(string(text)))
 	return nil
@@ -39,24 +40,22 @@ func (o *Owner) UnmarshalText(text []byte) error {
 // LogValue returns the text of [Owner.String], for package log/slog.
 func (o Owner) LogValue() slog.Value { return slog.StringValue(o.String()) }
 
-// ParseOwner parses the text that [Owner.String] returned for an owner of this library, in this or in another
-// process, or the id and thread of a Redisson client. Any other text is an ErrInvalid.
-//
-// A process that joins a hold with such an owner shares it: the lock is free when every process has released
-// its part. To hand a lock over, the new process acquires it with [As], then the old one unlocks.
+// ParseOwner parses the text that [Owner.String] returned for an owner of this library, in this or
+// in another process, or the id and thread of a Redisson client. Any other text is an ErrInvalid.
 func ParseOwner(text string) (Owner, error) {
 	owner, err := identity.Parse(text)
 	return Owner(owner), err
 }
 
-// WithOwner returns a context in which acquisitions belong to owner, unless they re-enter a hold of their own
-// lock. Two acquisitions of one lock by one owner are a hold and its re-entry, in whatever goroutines they run.
-// The zero Owner removes the owner from the context. With an owner that cannot re-enter, such as the token of a
-// mutex, these acquisitions return ErrInvalid and send nothing.
+// WithOwner returns a context in which acquisitions belong to owner, unless they re-enter a hold of
+// their own lock. Two acquisitions of one lock by one owner are a hold and its re-entry, in
+// whatever goroutines they run. The zero Owner removes the owner from the context. With an owner
+// that cannot re-enter, such as the token of a mutex, these acquisitions return ErrInvalid and send
+// nothing.
 //
-// The owner names a logical task of one client, usually made by [Client.NewOwner]. Each outermost acquisition
-// still gets a number of its own in Redis: that owner is [Hold.Owner], and it is the one to hand to other
-// processes.
+// The owner names a logical task of one client, usually made by [Client.NewOwner]. Each outermost
+// acquisition still gets a number of its own in Redis: [Hold.Owner] and [Hold.Share] return that
+// one.
 func WithOwner(ctx context.Context, owner Owner) context.Context {
 	return identity.WithOwner(ctx, identity.Owner(owner))
 }

@@ -9,35 +9,29 @@ import (
 	"github.com/latchkey-go/latchkey/internal/primitive/lock"
 )
 
-// SpinLock is a [Lock] whose waiters subscribe to nothing: they try again after growing pauses, as those of
-// Redisson's spin lock do. It suits servers where pub/sub is unavailable or too expensive. Its releases
-// still wake the waiters of a Lock of the same name. Everything else is as for a Lock.
+// NewSpinLock returns a [Client.NewLock] whose waiters subscribe to nothing: they try again after
+// growing pauses, as those of Redisson's spin lock do. It suits servers where pub/sub is
+// unavailable or too expensive. Its releases still wake the waiters of other locks of the same
+// name. If backoff is invalid, every method returns ErrInvalid.
 //
-// The pauses grow from Backoff.Initial to Backoff.Max. A waiter has a place among the waiters of other
-// clients. While it is the first of them, it tries after 5 ms and a sixteenth of its wait, a tenth of a
-// second at most, if that is sooner. A waiter costs commands for as long as it waits. Of the waiters of one
-// client only the first sends commands.
-type SpinLock struct{ baseLock }
-
-var _ Locker = (*SpinLock)(nil)
-
-// NewSpinLock returns the spin lock of that name; the zero [Backoff] means the defaults. If backoff
-// is invalid, every method returns ErrInvalid. NewSpinLock sends nothing.
-func (c *Client) NewSpinLock(name string, backoff Backoff) *SpinLock {
+// A waiter has a place among the waiters of other clients. While it is the first of them, it tries
+// after 5 ms and a sixteenth of its wait, a tenth of a second at most, if that is sooner than the
+// pause. A waiter costs commands for as long as it waits. Of the waiters of one client only the
+// first sends commands.
+func (c *Client) NewSpinLock(name string, backoff Backoff) *Lock {
 	b := backoff.withDefaults()
 	names := c.engine().Config.Names(name)
 	names.Invalid = cmp.Or(names.Invalid, b.check())
-	return &SpinLock{baseLock{*acquire.LockOf(c.engine(), lock.Spin(lock.Backoff(b).Pause), names)}}
+	return &Lock{*acquire.LockOf(c.engine(), lock.Spin(lock.Backoff(b).Pause), names)}
 }
 
 // Backoff spaces the attempts of a spin lock. The first pause is Initial; each later one is
 // Multiplier times as long, up to Max. Up to half of every pause is cut off at random. Zero fields
-// have the defaults, which are Redisson's. With Multiplier 1 the pause is constant. While a waiter is the
-// first in the queue its pauses may be shorter: see [SpinLock].
+// have the defaults, which are Redisson's.
 type Backoff struct {
-	Initial    time.Duration
-	Max        time.Duration
-	Multiplier float64
+	Initial    time.Duration // default: 1 ms, the least
+	Max        time.Duration // default: 128 ms
+	Multiplier float64       // from 1, with which the pause is constant, to 100; default: 2
 }
 
 func (b Backoff) withDefaults() Backoff {

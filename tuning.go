@@ -6,52 +6,54 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
-// Tuning are the settings of a [Client] that few programs need. The zero value is ready for use, and every field is
-// optional, as in [Options].
+// Tuning are the settings of a [Client] that few programs need. The zero value is ready for use,
+// and every field is optional, as in [Options].
 type Tuning struct {
-	// Turn is how long this client may keep a lock that several of its goroutines want before it lets other
-	// clients have it. Until then, an Unlock passes the lock in memory to the goroutine that has waited
-	// longest, and sends nothing: the client needs the server once per turn. Under an [RWLock], goroutines that
-	// want to read join those that already read, for one turn. The permits of a [Semaphore] are passed on in
-	// the same way, each for a turn. Fenced and fair locks, and elections, are not passed on in memory. With a
-	// negative Turn nothing is passed on or shared, and each hold begins and ends on the server. Default:
-	// 10 ms; at most 1 s.
+	// Turn is how long this client may keep a lock that several of its goroutines want before it
+	// lets other clients have it. Until then, an Unlock passes the lock in memory to the goroutine
+	// that has waited longest, and sends nothing. Under an [RWLock], goroutines that want to read
+	// join those that already read, for one turn. The permits of a [Semaphore] are passed on in the
+	// same way, each for a turn. Fenced and fair locks, and elections, are not passed on in memory.
+	// With a negative Turn nothing is passed on or shared, and each hold begins and ends on the
+	// server. Default: 10 ms; at most 1 s.
 	//
-	// While goroutines of this client pass a lock on, the server sees one owner. If a forced unlock, an
-	// eviction or a failover takes the lock from it, the client notices at the next renewal, or at the end of
-	// the turn if that is sooner, and the current hold ends. While goroutines wait for a hold of their own
-	// client, it is renewed at least once within PollCeiling; a hold with a fixed lease ([Lease]) is checked as
-	// often.
+	// While goroutines of this client pass a lock on, the server sees one owner. If a forced
+	// unlock, an eviction or a failover takes the lock from it, the client notices at the next
+	// renewal, or at the end of the turn if that is sooner. While goroutines wait for a hold of
+	// their own client, it is renewed, or checked if its lease is fixed, at least once within
+	// PollCeiling.
 	Turn time.Duration
 
-	// PollCeiling bounds how long a waiter relies on messages before it queries the server again, in case a
-	// message was lost. Default: 2 s, or half of Lease if that is shorter. It must be shorter than Lease.
+	// PollCeiling bounds how long a waiter relies on messages before it queries the server again,
+	// in case a message was lost. Default: 2 s, or half of Lease if that is shorter. It must be
+	// shorter than Lease.
 	PollCeiling time.Duration
 
-	// StaleWaiterTimeout is how long a lock waits for a silent waiter. In the queue of a fair lock, the waiter
-	// keeps its place for that time. When a release gives the lock to the next waiter, it is that waiter's
-	// first lease, unless the waiter requested a shorter one: a client that dies at that time has the lock for
-	// no longer. Default: 5 s; at least 1 ms, at most an hour.
+	// StaleWaiterTimeout is how long a lock waits for a silent waiter. In the queue of a fair lock,
+	// the waiter keeps its place for that time. When a release gives the lock to the next waiter,
+	// it is that waiter's first lease, unless the waiter requested a shorter one. Default: 5 s; at
+	// least 1 ms, at most an hour.
 	StaleWaiterTimeout time.Duration
 
-	// MaxInFlight bounds how many commands of this client wait for replies of one server at once, so that a
-	// hung server cannot hold callers past their deadlines. In a cluster each node has its own limit, so a
-	// silent node does not affect the others. 120 more commands are reserved for renewals, releases and undo.
-	// Default: 512; at most 896.
+	// MaxInFlight bounds how many commands of this client wait for replies of one server at once,
+	// or of one node of a cluster, so that a hung server cannot hold callers past their deadlines.
+	// 120 more commands are reserved for renewals, releases and undo. Default: 512; at most 896.
 	MaxInFlight int
 
-	// AddressMapper maps an address (host:port) that a Sentinel, a cluster or the URL names to the address to
-	// dial, for servers behind NAT, in containers, or at the end of a tunnel, as Redisson's NatMapper does. It
-	// is for [Connect] and [Open], which open the connections. Certificates are checked against the host of the
-	// URL, or of the address before it is mapped.
+	// AddressMapper maps an address (host:port) that a Sentinel, a cluster or the URL names to the
+	// address to dial, for servers behind NAT, in containers, or at the end of a tunnel, as
+	// Redisson's NatMapper does. It is for [Connect] and [Open], which open the connections.
+	// Certificates are checked against the host of the URL, or of the address before it is mapped.
 	AddressMapper func(address string) string
 
-	// ShardedPubSub selects how messages travel in a cluster. Default: ShardedAuto.
-	ShardedPubSub ShardedPubSub
+	// ClassicPubSub makes messages travel by the classic commands, for a fleet of Redisson that is
+	// forced to use them. Default: by the sharded commands of Redis 7 in a cluster whose servers
+	// know them, as Redisson does.
+	ClassicPubSub bool
 
-	// RedissonFairWait is the fairLockWaitTimeout of the Redisson processes that wait for the same fair locks,
-	// so that waiters of this client keep their places among theirs. Without such processes it has no effect.
-	// Default: 5 minutes, as Redisson's; at least 1 ms, at most a day.
+	// RedissonFairWait is the fairLockWaitTimeout of the Redisson processes that wait for the same
+	// fair locks, so that waiters of this client keep their places among theirs. Without such
+	// processes it has no effect. Default: 5 minutes, as Redisson's; at least 1 ms, at most a day.
 	RedissonFairWait time.Duration
 }
 
@@ -69,8 +71,8 @@ const (
 	longestStale        = time.Hour
 	longestRedissonWait = 24 * time.Hour
 	longestTurn         = time.Second
-	// maxInFlightLimit stays below the 1024 commands that the connection of a rueidis client queues before it makes
-	// callers wait without looking at their contexts.
+	// maxInFlightLimit stays below the 1024 commands that the connection of a rueidis client queues
+	// before it makes callers wait without looking at their contexts.
 	maxInFlightLimit = 896
 )
 
@@ -87,8 +89,6 @@ func (t *Tuning) check(lease time.Duration) error {
 		return fault.Invalid("Tuning.Turn %v is longer than %v", t.Turn, longestTurn)
 	case t.MaxInFlight < 1 || t.MaxInFlight > maxInFlightLimit:
 		return fault.Invalid("Tuning.MaxInFlight %d is not between 1 and %d", t.MaxInFlight, maxInFlightLimit)
-	case t.ShardedPubSub < ShardedAuto || t.ShardedPubSub > ShardedOff:
-		return fault.Invalid("Tuning.ShardedPubSub %d is unknown", t.ShardedPubSub)
 	}
 	return nil
 }

@@ -7,43 +7,43 @@ import (
 	"github.com/latchkey-go/latchkey/internal/primitive/admin"
 )
 
-// Waiter is an owner that waits for a lock.
+// Waiter is an owner that waits for a lock or for permits.
 type Waiter struct {
-	// Owner is the owner that the waiter will be once it holds the lock.
-	Owner Owner
-	// Label is the label of the waiter's client, or "": see [Holder].
-	Label string
-	// Mine reports whether the waiter belongs to the client that listed it.
-	Mine bool
-	// Caller is the owner that the waiting call named, with [Caller] or [WithOwner], if Mine is true. A
-	// program can find its own place with it. Caller is the zero Owner if the call named none. It
-	// differs from Owner, since each acquisition has an owner of its own in Redis.
+	Owner Owner  // that the waiter will be once it holds the lock
+	Label string // of the waiter's client, or "": see [Holder]
+	Mine  bool   // the waiter belongs to the client that listed it
+	// Caller is the owner that the waiting call named, with [As] or [WithOwner], if Mine is true,
+	// or else the zero Owner. A program can find its own place with it: Owner differs, since each
+	// acquisition has an owner of its own in Redis.
 	Caller Owner
-	// Age is how long the waiter has been waiting, by the clock of the server. It is 0 if AgeKnown
-	// is false.
+	// Age is how long the waiter has been waiting, by the clock of the server. It is negative if
+	// that is unknown: for a waiter of Redisson, and for a waiter for a read/write lock whose place
+	// in the queue is lost.
 	Age time.Duration
-	// AgeKnown is false for a waiter of Redisson, which does not record when it began to wait, and
-	// for a waiter for a read/write lock whose place in the queue is lost.
-	AgeKnown bool
 	// Alive is how long the waiter keeps its place without another sign of life. It is 0 if the
 	// waiter will be passed over, and NoExpiry in a queue that does not record this.
-	Alive time.Duration
-	// Permits is how many permits a waiter in the queue of a semaphore wants; 0 otherwise.
-	Permits int
+	Alive   time.Duration
+	Permits int // that a waiter in the queue of a semaphore wants; else 0
 }
 
-// Waiters lists the owners in the queues of a lock of any kind, or of a semaphore whose permits have ids, in
-// queue order; nil if there are none. The waiters of a fair lock come first, as [FairLock.Waiters] lists them.
-// For a mutex or another lock that is not fair, and for a [PermitSemaphore], the list has one owner for each
-// client of this library; its other goroutines wait behind it in memory. Some waiters are in no queue: the
-// goroutines of a client that holds the lock itself, if it is not fair, those of a latch, readers, and
-// Redisson's waiters for a lock that is not fair. [Object] counts the clients that listen. It also counts the
-// clients in the queue of a [Semaphore], which has no owners that Waiters could list.
+// Waiters lists the owners in the queues of a lock of any kind, or of a semaphore whose permits
+// have ids, in queue order; nil if there are none. It changes nothing. The waiters of a fair lock
+// come first.
 //
-// Waiters reads 500 waiters at a time. In a list of more than 500, waiters that come or go during the call may
-// be missing. It changes nothing. Labels are read as [FairLock.Waiters] reads them. The entry of a client that
-// waits for a lock that is not fair is Mine for each of its goroutines, and Caller is the owner of the first of
-// them. The errors are those of FairLock.Waiters.
+// The queue of a fair lock or a fair semaphore has every waiter. The queue of another lock, or of a
+// [Client.NewPermitSemaphore], has one owner for each client of this library; its other goroutines
+// wait behind it in memory. That entry is Mine for each of them, and Caller is the owner of the
+// first. Some waiters are in no queue: the goroutines of a client that holds the lock itself, if it
+// is not fair, those of a latch, readers, and Redisson's waiters for a lock that is not fair.
+// [Object] counts the clients that listen, and those in the queue of a [Semaphore], which has no
+// owners.
+//
+// Waiters reads 500 waiters at a time, and repeats a request for at most Options.RetryBudget. In a
+// list of more than 500, waiters that come or go during the call may be missing or listed twice.
+// Labels are read as by [Client.Inspect].
+//
+// The error matches ErrInvalid for a bad name (nothing was sent), ErrWrongKind if the key is
+// another kind of object, ErrClosed, or ErrUnavailable if the server did not answer.
 func (c *Client) Waiters(ctx context.Context, name string) ([]Waiter, error) {
 	names := c.engine().Config.Names(name)
 	return asWaiters(admin.ListWaiters(ctx, c.engine(), names, admin.AllWaiters))
@@ -55,22 +55,20 @@ func asWaiters(found []admin.Waiter, err error) ([]Waiter, error) {
 	for _, w := range found {
 		all = append(all, Waiter{
 			Owner: Owner(w.Owner), Label: w.Label, Mine: w.Mine, Caller: Owner(w.Caller),
-			Age: w.Age, AgeKnown: w.AgeKnown, Alive: w.Alive, Permits: w.Permits,
+			Age: w.Age, Alive: w.Alive, Permits: w.Permits,
 		})
 	}
 	return all, err
 }
 
 // Waiting returns how many calls of this client wait now, by the kind of the object they wait for.
-// Kinds for which no call waits are missing. It sends nothing and takes no lock.
+// Kinds for which no call waits are missing. It sends nothing.
 //
 // A call waits from its first refusal, or from when it lines up behind another call of this client,
 // until it is about to return. Lock, Acquire, Campaign, Await, Do and the like are counted. Tries
-// are not, nor are loops over [Election.Observe]. A [RedLock] counts in the client of its first member
-// while it waits in line behind others of the program, and like a [MultiLock] from its first failed
-// round on. While a MultiLock waits for one member, that wait counts under the kind of the member.
-//
-// [Client.Waiters] lists the waiters of one object in all processes.
+// are not, nor are loops over [Election.Observe]. A lock of several counts in the client of its
+// first member, from its first failed round on or while it is in line; while it waits for one
+// member, that wait counts under the kind of the member.
 func (c *Client) Waiting() map[Kind]int {
 	now := map[Kind]int{}
 	for kind, n := range c.engine().Waiting.Counts.Now {

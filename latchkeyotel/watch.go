@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -17,26 +18,23 @@ import (
 const watchPatience = 2 * time.Second
 
 // Object is a named object of a client, such as a [latchkey.Semaphore].
-type Object interface {
-	Name() string
-	Client() *latchkey.Client
-}
+type Object interface{ Name() string }
 
 // Watch adds metrics whose values each collection queries from the server, with the names of the objects as the
 // attribute latchkey.name. It takes
 //
-//   - a [latchkey.Mutex], [latchkey.Lock], [latchkey.FencedLock], [latchkey.FairLock], [latchkey.RWLock],
-//     [latchkey.Election] or [latchkey.Barrier]: latchkey.waiters
-//   - a [latchkey.Semaphore] or [latchkey.PermitSemaphore]: latchkey.permits.available, latchkey.permits.limit
-//   - a [latchkey.FairSemaphore]: all three
+//   - a [latchkey.Lock], [latchkey.RWLock], [latchkey.Election] or [latchkey.Barrier]: latchkey.waiters
+//   - a [latchkey.Semaphore]: latchkey.permits.available, latchkey.permits.limit
+//   - a [latchkey.PermitSemaphore]: all three
 //   - a [latchkey.CountDownLatch]: latchkey.latch.count
 //
-// and returns an error for anything else. latchkey.waiters is the length of the queue on the server, of all processes.
-// The queue of a fair lock or semaphore, of writers and of a barrier has each waiter. The queue of another lock has each
-// client once, for all its goroutines: [Observer.WatchClient] counts those. The waiters of a latch, and
-// readers, are in no queue, and those of a [latchkey.Semaphore] or [latchkey.PermitSemaphore] are not queried.
+// and returns an error for anything else. The attribute latchkey.kind is lock for every Lock, and permit for every
+// PermitSemaphore, whatever constructor has made it. latchkey.waiters is the length of the queue on the server, of all
+// processes. The queue of a fair lock or semaphore, of writers and of a barrier has each waiter. The queue of another
+// lock or PermitSemaphore has each client once, for all its goroutines: [Observer.WatchClient] counts those. The waiters
+// of a latch, and readers, are in no queue, and those of a Semaphore are not queried.
 //
-// An object that is not set has no values. Each object costs one or two round trips per collection. A collection takes
+// An object that is not set has no values. Each object costs one to three round trips per collection. A collection takes
 // 2 s at most: later values are missing, and the error goes to the OpenTelemetry error handler. Watch an object in one
 // process only; otherwise each process reports the same values.
 //
@@ -48,6 +46,9 @@ func (o *Observer) Watch(objects ...Object) (metric.Registration, error) {
 	}
 	looks := make([]look, len(objects))
 	for i, object := range objects {
+		if v := reflect.ValueOf(object); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+			return nil, fmt.Errorf("latchkeyotel: object %d of %d is nil", i+1, len(objects))
+		}
 		if looks[i] = gauges.lookAt(object); looks[i] == nil {
 			return nil, fmt.Errorf("latchkeyotel: a %T cannot be watched: it has no queue on the server", object)
 		}
@@ -84,27 +85,19 @@ func newGauges(meter metric.Meter) (g gauges, err error) {
 // lookAt returns how to query an object, or nil if it cannot be watched.
 func (g gauges) lookAt(object Object) look {
 	switch o := object.(type) {
-	case *latchkey.Mutex:
-		return g.queued(latchkey.KindMutex, o)
 	case *latchkey.Lock:
-		return g.queued(latchkey.KindLock, o)
-	case *latchkey.FencedLock:
-		return g.queued(latchkey.KindFenced, o)
+		return g.listed(latchkey.KindLock, o)
 	case *latchkey.RWLock:
-		return g.queued(latchkey.KindRWLock, o)
+		return g.queued(latchkey.KindRWLock, o.Writer())
 	case *latchkey.Election:
 		return g.queued(latchkey.KindElection, o)
 	case *latchkey.Barrier:
 		return g.queued(latchkey.KindBarrier, o)
-	case *latchkey.FairLock:
-		return g.listed(latchkey.KindFair, o)
-	case *latchkey.FairSemaphore:
-		waiters, permits := g.listed(latchkey.KindFairPermit, o), g.permits(latchkey.KindFairPermit, o)
+	case *latchkey.PermitSemaphore:
+		waiters, permits := g.listed(latchkey.KindPermit, o), g.permits(latchkey.KindPermit, o)
 		return func(ctx context.Context, to metric.Observer) error {
 			return errors.Join(waiters(ctx, to), permits(ctx, to))
 		}
-	case *latchkey.PermitSemaphore:
-		return g.permits(latchkey.KindPermit, o)
 	case *latchkey.Semaphore:
 		return g.permits(latchkey.KindSemaphore, o)
 	case *latchkey.CountDownLatch:
@@ -113,11 +106,17 @@ func (g gauges) lookAt(object Object) look {
 	return nil
 }
 
+// inspected is an object that the server can be asked about.
+type inspected interface {
+	Object
+	Inspect(ctx context.Context) (latchkey.Object, error)
+}
+
 // queued observes how many waiters the server counts in the queue of an object.
-func (g gauges) queued(kind latchkey.Kind, o Object) look {
+func (g gauges) queued(kind latchkey.Kind, o inspected) look {
 	of := watched(kind, o)
 	return func(ctx context.Context, to metric.Observer) error {
-		found, err := o.Client().Inspect(ctx, o.Name())
+		found, err := o.Inspect(ctx)
 		if err == nil {
 			to.ObserveInt64(g.waiters, int64(found.Queued), of)
 		}
@@ -143,14 +142,8 @@ func (g gauges) listed(kind latchkey.Kind, o lister) look {
 	}
 }
 
-// pool is a semaphore.
-type pool interface {
-	Object
-	Inspect(ctx context.Context) (latchkey.Object, error)
-}
-
 // permits observes the permits of a semaphore.
-func (g gauges) permits(kind latchkey.Kind, o pool) look {
+func (g gauges) permits(kind latchkey.Kind, o inspected) look {
 	of := watched(kind, o)
 	return func(ctx context.Context, to metric.Observer) error {
 		found, err := o.Inspect(ctx)

@@ -68,7 +68,7 @@ func TestAtLeastOutlivesUnlock(t *testing.T) {
 		require.NoError(t, err)
 		at := stayTaken{admin, name, time.Hour, before, time.Now()}
 		at.stays(t)
-		owner, work := hold.Owner(), hold.Context(t.Context())
+		owner, work := hold.Share(), hold.Context(t.Context())
 
 		mustUnlock(t, hold)
 		at.stays(t)
@@ -171,7 +171,7 @@ func TestAtLeastWithAGuest(t *testing.T) {
 		admin := rig.NewAdmin(t, server)
 		lock, elsewhere := k.open(connect(t, server), name), k.open(connect(t, server), name)
 		hold, at := take(t, admin, lock, time.Hour)
-		guest := mustLock(t, elsewhere, latchkey.As(hold.Owner()))
+		guest := mustLock(t, elsewhere, latchkey.As(hold.Share()))
 		mustUnlock(t, hold)
 		require.NoError(t, guest.Err())
 		mustUnlock(t, guest)

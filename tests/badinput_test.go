@@ -179,7 +179,6 @@ func TestBadOptions(t *testing.T) {
 		"in flight below zero":          {Tuning: latchkey.Tuning{MaxInFlight: -1}},
 		"too many in flight":            {Tuning: latchkey.Tuning{MaxInFlight: 100_000}},
 		"prefix and mapper":             {KeyPrefix: "a", NameMapper: func(s string) string { return s }},
-		"unknown pub/sub":               {Tuning: latchkey.Tuning{ShardedPubSub: 77}},
 	}
 	for what, options := range bad {
 		t.Run(what, func(t *testing.T) {
@@ -270,6 +269,28 @@ func TestWrongKindOfKey(t *testing.T) {
 	})
 }
 
+// A call that has no function to run is refused before it sends anything: otherwise it would acquire the lock and panic.
+func TestNoFunction(t *testing.T) {
+	server, name := rig.Shared(), rig.Name(t)
+	tap := rig.NewTap(t, server)
+	client := connectVia(t, server, tap.Addr())
+	lock, other := client.NewLock(name), client.NewLock(name+"other")
+	mustUnlock(t, mustLock(t, lock))
+	tap.Forget()
+	for what, do := range map[string]func(context.Context) error{
+		"a lock":      func(ctx context.Context) error { return lock.Do(ctx, nil) },
+		"two locks":   func(ctx context.Context) error { return latchkey.NewMultiLock(lock, other).Do(ctx, nil) },
+		"a permit":    func(ctx context.Context) error { return client.NewPermitSemaphore(name).Do(ctx, nil) },
+		"a barrier":   func(ctx context.Context) error { return client.NewBarrier(name, 1).Do(ctx, nil) },
+		"an election": func(ctx context.Context) error { return client.NewElection(name).Run(ctx, "me", nil) },
+	} {
+		err := do(within(t, soon))
+		require.ErrorIs(t, err, latchkey.ErrInvalid, what)
+		assert.ErrorContains(t, err, "the function is nil", what)
+	}
+	assert.Empty(t, tap.Commands())
+}
+
 // A Mutex and a Lock of the same name do not mix: each reports the other as a different kind.
 func TestLockMeetsMutex(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
@@ -298,4 +319,5 @@ func TestNilHold(t *testing.T) {
 	assert.Zero(t, countOf(hold))
 	assert.Empty(t, hold.Name())
 	assert.True(t, hold.Owner().IsZero())
+	assert.True(t, hold.Share().IsZero())
 }

@@ -25,7 +25,7 @@ type insider struct {
 	done    chan error // the outcome of Do
 }
 
-func goInside(ctx context.Context, b *latchkey.Barrier, options ...latchkey.BarrierOption) *insider {
+func goInside(ctx context.Context, b *latchkey.Barrier, options ...latchkey.WaitOption) *insider {
 	i := &insider{entered: make(chan context.Context, 1), goes: make(chan error, 1), done: make(chan error, 1)}
 	go func() {
 		i.done <- b.Do(ctx, func(inside context.Context) error {

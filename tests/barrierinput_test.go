@@ -54,7 +54,7 @@ func TestBarrierBadInput(t *testing.T) {
 			_, err := client.NewBarrier("name", parties).Await(ctx)
 			assert.ErrorIs(t, err, latchkey.ErrInvalid)
 		}
-		for _, option := range []latchkey.BarrierOption{latchkey.Wait(0), latchkey.Wait(-1), nil} {
+		for _, option := range []latchkey.WaitOption{latchkey.Wait(0), latchkey.Wait(-1), nil} {
 			_, err := client.NewBarrier("name", 2).Await(ctx, option)
 			assert.ErrorIs(t, err, latchkey.ErrInvalid)
 		}

@@ -259,10 +259,10 @@ func TestChannelShared_leaves_nothing(t *testing.T) {
 func TestChannelShared_in_a_cluster(t *testing.T) {
 	t.Parallel()
 	cluster := rig.NewCluster(t)
-	for mode, option := range map[string]latchkey.ShardedPubSub{"sharded": latchkey.ShardedAuto, "classic": latchkey.ShardedOff} {
+	for mode, option := range map[string]bool{"sharded": false, "classic": true} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			options := latchkey.Options{Tuning: latchkey.Tuning{ShardedPubSub: option, PollCeiling: byMessage}, Lease: 2 * byMessage}
+			options := latchkey.Options{Tuning: latchkey.Tuning{ClassicPubSub: option, PollCeiling: byMessage}, Lease: 2 * byMessage}
 			waiting := connectCluster(t, cluster, options)
 			admin, raw, publish := rig.NewAdmin(t, cluster.Server()), cluster.Server().Raw(t), map[string]string{"sharded": "SPUBLISH", "classic": "PUBLISH"}[mode]
 			name := "x " + mode

@@ -29,10 +29,10 @@ func connectCluster(t *testing.T, cluster *rig.Cluster, options latchkey.Options
 func TestCluster_wakes_waiters_of_every_slot(t *testing.T) {
 	t.Parallel()
 	cluster := rig.NewCluster(t)
-	for name, mode := range map[string]latchkey.ShardedPubSub{"sharded": latchkey.ShardedAuto, "classic": latchkey.ShardedOff} {
+	for name, mode := range map[string]bool{"sharded": false, "classic": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			options := latchkey.Options{Tuning: latchkey.Tuning{ShardedPubSub: mode, PollCeiling: byMessage}, Lease: 2 * byMessage}
+			options := latchkey.Options{Tuning: latchkey.Tuning{ClassicPubSub: mode, PollCeiling: byMessage}, Lease: 2 * byMessage}
 			a, b := connectCluster(t, cluster, options), connectCluster(t, cluster, options)
 			const locks = 30
 			lock := func(client *latchkey.Client, i int) anyLock {

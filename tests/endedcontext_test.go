@@ -184,7 +184,7 @@ func callWith(ctx context.Context, t *testing.T, object any, m reflect.Method) e
 // textFor is a text that the methods of an object accept: a name, a value, or the id of a permit.
 func textFor(object any) string {
 	switch object.(type) {
-	case *latchkey.PermitSemaphore, *latchkey.FairSemaphore:
+	case *latchkey.PermitSemaphore:
 		return strings.Repeat("0", 32)
 	}
 	return "text"

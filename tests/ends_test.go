@@ -53,7 +53,7 @@ func TestPartThatRanOutIsTakenOut(t *testing.T) {
 	shared := map[string]func(t *testing.T, maker, taker, other anyLock){
 		"the maker's": func(t *testing.T, maker, taker, other anyLock) {
 			first := mustLock(t, maker, latchkey.Lease(2*time.Second))
-			second := mustLock(t, taker, latchkey.As(first.Owner()))
+			second := mustLock(t, taker, latchkey.As(first.Share()))
 			rig.Await(t, soon, "the loss", first.Lost())
 			require.ErrorIs(t, first.Unlock(t.Context()), latchkey.ErrNotHeld)
 			mustUnlock(t, second)
@@ -61,7 +61,7 @@ func TestPartThatRanOutIsTakenOut(t *testing.T) {
 		},
 		"the guest's": func(t *testing.T, maker, taker, other anyLock) {
 			first := mustLock(t, maker)
-			second := mustLock(t, taker, latchkey.As(first.Owner()), latchkey.MaxHold(2*time.Second))
+			second := mustLock(t, taker, latchkey.As(first.Share()), latchkey.MaxHold(2*time.Second))
 			rig.Await(t, soon, "the loss", second.Lost())
 			mustUnlock(t, first)
 			mustUnlock(t, mustLock(t, other))

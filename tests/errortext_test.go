@@ -167,7 +167,7 @@ func TestTextBusyPermits(t *testing.T) {
 func TestTextBusyPermitsOfWaiters(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
-	open := func() *latchkey.FairSemaphore { return connect(t, server).NewFairSemaphore(name) }
+	open := func() *latchkey.PermitSemaphore { return connect(t, server).NewFairSemaphore(name) }
 	s := open()
 	_, err := s.TrySetPermits(t.Context(), 3)
 	require.NoError(t, err)

@@ -123,7 +123,7 @@ func (p *failoverPools) queue(name string) (end func()) {
 }
 
 // insist acquires, and retries as long as replicas are missing.
-func (p *failoverPools) insist(ctx context.Context, s *latchkey.FairSemaphore, n int) (got permitsGot, tries int) {
+func (p *failoverPools) insist(ctx context.Context, s *latchkey.PermitSemaphore, n int) (got permitsGot, tries int) {
 	got.err = p.c.again(ctx, func() (err error) {
 		tries++
 		got.permits, err = s.AcquireN(ctx, n)
@@ -147,7 +147,7 @@ var poolOptions = latchkey.Options{Lease: 12 * time.Second, Tuning: latchkey.Tun
 // poolFailover is a fair semaphore on a master whose replica falls behind and takes its place.
 type poolFailover struct {
 	*failover
-	pool *latchkey.FairSemaphore // of a client that does nothing else
+	pool *latchkey.PermitSemaphore // of a client that does nothing else
 }
 
 func newPoolFailover(t *testing.T, permits int) *poolFailover {
@@ -159,7 +159,7 @@ func newPoolFailover(t *testing.T, permits int) *poolFailover {
 }
 
 // another returns the same semaphore of another client.
-func (f *poolFailover) another() *latchkey.FairSemaphore {
+func (f *poolFailover) another() *latchkey.PermitSemaphore {
 	f.t.Helper()
 	return connectVia(f.t, f.Master, f.tap().Addr(), poolOptions).NewFairSemaphore(f.name)
 }
@@ -318,7 +318,7 @@ func TestFailover_that_loses_a_grant_of_a_fair_semaphore(t *testing.T) {
 // movingPool is a fair semaphore whose slot moves.
 type movingPool struct {
 	half    string
-	s       *latchkey.FairSemaphore
+	s       *latchkey.PermitSemaphore
 	held    []*latchkey.Permit
 	waiting []<-chan permitsGot
 	finish  func() // the move
@@ -335,7 +335,7 @@ func TestMigration_of_a_fair_semaphore(t *testing.T) {
 	var all []*movingPool
 	for half, which := range halves() {
 		name := "{" + rig.Name(t) + "}:pool"
-		open := func() *latchkey.FairSemaphore { return connectCluster(t, cluster, options).NewFairSemaphore(name) }
+		open := func() *latchkey.PermitSemaphore { return connectCluster(t, cluster, options).NewFairSemaphore(name) }
 		p := &movingPool{half: half, s: open()}
 		require.NoError(t, p.s.SetPermits(ctx, 2))
 		var err error

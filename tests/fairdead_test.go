@@ -212,7 +212,7 @@ func TestLiveJavaWaiterInAClusterWithClassicMessages(t *testing.T) {
 	require.True(t, java.acquire(0))
 	java.join(1)
 	java.listen(1)
-	client := connectCluster(t, cluster, latchkey.Options{Tuning: latchkey.Tuning{ShardedPubSub: latchkey.ShardedOff, StaleWaiterTimeout: deadStale}})
+	client := connectCluster(t, cluster, latchkey.Options{Tuning: latchkey.Tuning{ClassicPubSub: true, StaleWaiterTimeout: deadStale}})
 	waiter := lockInBackground(within(t, time.Minute), client.NewFairLock("classic"))
 	queueLength(t, java.admin, "classic", 2)
 	rig.Throughout(t, deadStale, "it keeps its place", java.isFirst)

@@ -49,7 +49,7 @@ var queuer = rig.Child("queuer", func(ctx context.Context, args []string) error 
 	})
 })
 
-func noteGrant(ctx context.Context, raw rueidis.Client, lock *latchkey.FairLock) error {
+func noteGrant(ctx context.Context, raw rueidis.Client, lock *latchkey.Lock) error {
 	return lock.Do(ctx, func(ctx context.Context) error {
 		inner, err := lock.Lock(ctx) // only to learn the owner
 		if err != nil {

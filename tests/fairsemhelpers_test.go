@@ -28,7 +28,7 @@ func tagOf(name string) string {
 }
 
 // newFairPermits returns a fair semaphore with a new name.
-func newFairPermits(t *testing.T, client *latchkey.Client, permits int) *latchkey.FairSemaphore {
+func newFairPermits(t *testing.T, client *latchkey.Client, permits int) *latchkey.PermitSemaphore {
 	t.Helper()
 	s := client.NewFairSemaphore(rig.Name(t))
 	require.NoError(t, s.SetPermits(t.Context(), permits))
@@ -65,7 +65,7 @@ func (g permitsGot) giveBack() (err error) {
 }
 
 // queueForPermits starts a waiter for n permits and returns when it is in the queue.
-func queueForPermits(ctx context.Context, t *testing.T, admin *rig.Admin, s *latchkey.FairSemaphore, n int, options ...latchkey.PermitOption) <-chan permitsGot {
+func queueForPermits(ctx context.Context, t *testing.T, admin *rig.Admin, s *latchkey.PermitSemaphore, n int, options ...latchkey.PermitOption) <-chan permitsGot {
 	t.Helper()
 	before := admin.Int("ZCARD", permitQueueOf(s.Name()))
 	got := make(chan permitsGot, 1)
@@ -88,7 +88,7 @@ func permitQueueLength(t *testing.T, admin *rig.Admin, name string, want int64) 
 }
 
 // fairCounts waits until these numbers of permits are available and acquired.
-func fairCounts(t *testing.T, s *latchkey.FairSemaphore, available, acquired int) {
+func fairCounts(t *testing.T, s *latchkey.PermitSemaphore, available, acquired int) {
 	t.Helper()
 	rig.Eventually(t, soon, "the permits", func() error {
 		stats, err := statsOf(context.Background(), s)

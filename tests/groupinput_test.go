@@ -20,7 +20,7 @@ func TestMultiLockThatCannotBeHeldSendsNothing(t *testing.T) {
 	mustUnlock(t, mustLock(t, a))
 	tap.Forget()
 	var noMulti *latchkey.MultiLock
-	var noRed *latchkey.RedLock
+	var noRed *latchkey.MultiLock
 	var noLock *latchkey.Lock
 	for what, l := range map[string]anyLock{
 		"a group of none":            latchkey.NewMultiLock(a, latchkey.NewMultiLock()),
@@ -61,7 +61,7 @@ type noted struct {
 
 // account is a lock with an additional field.
 type account struct {
-	*latchkey.FencedLock
+	latchkey.Locker
 	owner string
 }
 
@@ -86,7 +86,7 @@ func TestGroupsOfWrappedLocks(t *testing.T) {
 	}
 	rig.Eventually(t, soon, "nothing is left", free(rig.NewAdmin(t, server), name))
 	for what, l := range map[string]latchkey.Locker{
-		"an interface": noted{}, "a pointer": account{}, "a nil pointer": (*account)(nil), "no lock made": &latchkey.FencedLock{},
+		"an interface": noted{}, "a pointer": account{}, "a nil pointer": (*account)(nil), "no lock made": &latchkey.Lock{},
 	} {
 		_, err := latchkey.NewMultiLock(a, l).TryLock(t.Context())
 		require.ErrorIs(t, err, latchkey.ErrInvalid, what)

@@ -17,7 +17,7 @@ import (
 func TestMembersHaveTheirTokens(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	client := connect(t, server)
-	locks := map[string]*latchkey.FencedLock{}
+	locks := map[string]*latchkey.Lock{}
 	for i, each := range []string{"a", "b", "c"} {
 		locks[each] = client.NewFencedLock(name + each)
 		for range 3*i + 1 { // so that the tokens differ
@@ -72,7 +72,7 @@ func TestMembersOfARedLock(t *testing.T) {
 	m := newMasters(t, 3)
 	const lease = 5 * time.Second
 	l := latchkey.NewRedLock(latchkey.RedLockOptions{}, each(m.clients(t, latchkey.Options{Lease: lease}),
-		func(c *latchkey.Client) *latchkey.FencedLock { return c.NewFencedLock("x") })...)
+		func(c *latchkey.Client) *latchkey.Lock { return c.NewFencedLock("x") })...)
 	m.links[0].Cut()
 	hold := mustLock(t, l)
 	m.comesTo(t, "x", 2)

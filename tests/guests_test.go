@@ -14,7 +14,7 @@ import (
 // guest returns the option to enter a hold. It parses the owner as another process would.
 func guest(t *testing.T, hold *latchkey.Hold) latchkey.TryLockOption {
 	t.Helper()
-	owner, err := latchkey.ParseOwner(hold.Owner().String())
+	owner, err := latchkey.ParseOwner(hold.Share().String())
 	require.NoError(t, err)
 	return latchkey.As(owner)
 }
@@ -51,7 +51,7 @@ func TestGuest_and_maker_count_apart(t *testing.T) {
 	maker, taker := connect(t, server), connect(t, server)
 	a1 := mustLock(t, maker.NewLock(name))
 	b1 := mustLock(t, taker.NewLock(name), guest(t, a1))
-	a2 := mustLock(t, maker.NewLock(name), latchkey.As(a1.Owner()))
+	a2 := mustLock(t, maker.NewLock(name), latchkey.As(a1.Share()))
 	b2 := mustLock(t, taker.NewLock(name), guest(t, a1))
 	count := func() int {
 		state, err := maker.Inspect(within(t, soon), name)

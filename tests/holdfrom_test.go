@@ -104,10 +104,10 @@ func TestHoldFrom_of_members_guests_and_leaders(t *testing.T) {
 	}))
 
 	other, hold := connect(t, server).NewFencedLock(name+"1"), mustLock(t, one)
-	guest := mustLock(t, other, latchkey.As(hold.Owner()))
+	guest := mustLock(t, other, latchkey.As(hold.Share()))
 	assert.Same(t, guest, other.HoldFrom(guest.Context(hold.Context(ctx))))
 	assert.Same(t, hold, one.HoldFrom(guest.Context(hold.Context(ctx))))
-	assert.Nil(t, one.HoldFrom(latchkey.WithOwner(ctx, hold.Owner())), "an owner is no hold")
+	assert.Nil(t, one.HoldFrom(latchkey.WithOwner(ctx, hold.Share())), "an owner is no hold")
 	mustUnlock(t, guest)
 	mustUnlock(t, hold)
 

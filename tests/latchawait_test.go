@@ -298,9 +298,9 @@ func TestLatchAwaitersCostWhatOneCosts(t *testing.T) {
 func TestCluster_latch(t *testing.T) {
 	t.Parallel()
 	cluster := rig.NewCluster(t)
-	for what, mode := range map[string]latchkey.ShardedPubSub{"sharded": latchkey.ShardedAuto, "classic": latchkey.ShardedOff} {
+	for what, mode := range map[string]bool{"sharded": false, "classic": true} {
 		t.Run(what, func(t *testing.T) {
-			options := latchkey.Options{Tuning: latchkey.Tuning{ShardedPubSub: mode, PollCeiling: 2 * soon}, Lease: 4 * soon}
+			options := latchkey.Options{Tuning: latchkey.Tuning{ClassicPubSub: mode, PollCeiling: 2 * soon}, Lease: 4 * soon}
 			a, b := connectCluster(t, cluster, options), connectCluster(t, cluster, options)
 			admin := rig.NewAdmin(t, cluster.Server())
 			var latches [10]*latchkey.CountDownLatch

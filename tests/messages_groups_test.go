@@ -21,10 +21,10 @@ import (
 func TestTextsOfGroupsThatCannotBe(t *testing.T) {
 	client := connect(t, rig.Shared(), latchkey.Options{KeyPrefix: "w:"})
 	a, b, rw := client.NewLock("a"), client.NewLock("b"), client.NewRWLock("rw")
-	red := func(locks ...latchkey.Locker) *latchkey.RedLock {
+	red := func(locks ...latchkey.Locker) *latchkey.MultiLock {
 		return latchkey.NewRedLock(latchkey.RedLockOptions{}, locks...)
 	}
-	var none *latchkey.Mutex
+	var none *latchkey.Lock
 	for want, l := range map[string]latchkey.Locker{
 		`there are no members`: latchkey.NewMultiLock(),
 		`member 1 is nil`:      latchkey.NewMultiLock(nil, a),

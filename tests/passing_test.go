@@ -19,7 +19,9 @@ func TestPassing_sends_nothing(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		c := newHotLock(t, k, longTurn)
-		first, next := c.pass(t, untouched)
+		var owner latchkey.Owner
+		first, next := c.pass(t, func(first *latchkey.Hold) { owner = first.Owner() })
+		assert.Equal(t, owner, next.Owner(), "the server sees one owner")
 		assert.ErrorIs(t, first.Err(), latchkey.ErrNotHeld)
 		assert.ErrorIs(t, first.Unlock(t.Context()), latchkey.ErrNotHeld)
 		assert.ErrorIs(t, first.Extend(t.Context(), time.Minute), latchkey.ErrNotHeld)
@@ -89,18 +91,18 @@ func TestPassing_of_what_is_not_clean(t *testing.T) {
 		first, next []latchkey.LockOption
 		during      func(t *testing.T, c hotLock, first *latchkey.Hold)
 	}{
-		"the owner is known": {during: func(_ *testing.T, _ hotLock, first *latchkey.Hold) { _ = first.Owner() }},
-		"a re-entry has shown the owner": {during: func(t *testing.T, c hotLock, first *latchkey.Hold) {
+		"the owner is shared": {during: func(_ *testing.T, _ hotLock, first *latchkey.Hold) { _ = first.Share() }},
+		"a re-entry has shared the owner": {during: func(t *testing.T, c hotLock, first *latchkey.Hold) {
 			t.Helper()
 			inner := mustReenter(t, first, c.lock)
-			_ = inner.Owner()
+			_ = inner.Share()
 			mustUnlock(t, inner)
 		}},
-		"a re-entry is over, and shows the owner": {during: func(t *testing.T, c hotLock, first *latchkey.Hold) {
+		"a re-entry is over, and shares the owner": {during: func(t *testing.T, c hotLock, first *latchkey.Hold) {
 			t.Helper()
 			inner := mustReenter(t, first, c.lock)
 			mustUnlock(t, inner)
-			_ = inner.Owner()
+			_ = inner.Share()
 		}},
 		"a guest": {during: func(t *testing.T, c hotLock, first *latchkey.Hold) {
 			t.Helper()

@@ -25,8 +25,8 @@ func TestPassedHold_owner_enters_nothing(t *testing.T) {
 	t.Parallel()
 	c := newHotLock(t, lockKind, longTurn)
 	first, next := c.pass(t, untouched)
-	former := first.Owner()
-	assert.Equal(t, former, first.Owner())
+	former := first.Share()
+	assert.Equal(t, former, first.Share())
 	refused := func() {
 		t.Helper()
 		for _, client := range []*latchkey.Client{c.client, connect(t, rig.Shared())} {
@@ -35,7 +35,7 @@ func TestPassedHold_owner_enters_nothing(t *testing.T) {
 		}
 	}
 	refused()
-	own := next.Owner()
+	own := next.Share()
 	refused()
 	assert.NotEqual(t, former, own)
 	inner := mustLock(t, c.lock, latchkey.As(own))

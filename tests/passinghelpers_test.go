@@ -41,7 +41,7 @@ func newHotLock(t *testing.T, k kind, options latchkey.Options) hotLock {
 func (c hotLock) hold(t *testing.T, next func() <-chan acquisition, options ...latchkey.LockOption) (acquisition, <-chan acquisition) {
 	t.Helper()
 	before := mustLock(t, c.lock)
-	_ = before.Owner() // so that it is not passed on
+	_ = before.Share() // so that it is not passed on
 	granted := lockInLine(within(t, soon), t, c.lock, options...)
 	waiting := next()
 	mustUnlock(t, before)

@@ -197,10 +197,10 @@ func TestSemaphoresAndOtherKinds(t *testing.T) {
 func TestCluster_semaphores(t *testing.T) {
 	t.Parallel()
 	cluster := rig.NewCluster(t)
-	for what, mode := range map[string]latchkey.ShardedPubSub{"sharded": latchkey.ShardedAuto, "classic": latchkey.ShardedOff} {
+	for what, mode := range map[string]bool{"sharded": false, "classic": true} {
 		t.Run(what, func(t *testing.T) {
 			options := byMessages
-			options.Tuning.ShardedPubSub = mode
+			options.Tuning.ClassicPubSub = mode
 			a := connectCluster(t, cluster, options)
 			var refusals atomic.Int32
 			options.Observer = func(e latchkey.Event) {

@@ -54,7 +54,7 @@ func TestReadAlong_a_hold_that_has_left(t *testing.T) {
 	r := newReaders(t, longTurn)
 	holds := r.group(t, 2)
 	work := holds[0].Context(t.Context())
-	owner := holds[0].Owner()
+	owner := holds[0].Share()
 	inner := mustLock(t, r.rw.Reader(), latchkey.As(owner))
 	assert.Equal(t, 2, countOf(holds[0]))
 	assert.Equal(t, 1, countOf(holds[1]))
@@ -155,7 +155,7 @@ func TestReadAlong_is_for_those_who_ask_for_the_same(t *testing.T) {
 		"a lease is asked":     {next: []latchkey.LockOption{lease}},
 		"the leases differ":    {first: []latchkey.LockOption{lease}, next: []latchkey.LockOption{latchkey.Lease(time.Hour)}},
 		"the lease is longer":  {during: func(t *testing.T, h *latchkey.Hold) { t.Helper(); require.NoError(t, h.Extend(t.Context(), time.Hour)) }},
-		"the owner is known":   {during: func(_ *testing.T, h *latchkey.Hold) { _ = h.Owner() }},
+		"the owner is shared":  {during: func(_ *testing.T, h *latchkey.Hold) { _ = h.Share() }},
 		"the lease is too old": {options: latchkey.Options{}, first: []latchkey.LockOption{brief}, next: []latchkey.LockOption{brief}, during: func(*testing.T, *latchkey.Hold) { rest(600 * time.Millisecond) }},
 	} {
 		t.Run(what, func(t *testing.T) {

@@ -58,14 +58,14 @@ func (m *masters) mutexes(t *testing.T, name string, options ...latchkey.Options
 }
 
 // lock returns a RedLock over all masters.
-func (m *masters) lock(t *testing.T, name string, options ...latchkey.Options) *latchkey.RedLock {
+func (m *masters) lock(t *testing.T, name string, options ...latchkey.Options) *latchkey.MultiLock {
 	t.Helper()
 	return latchkey.NewRedLock(latchkey.RedLockOptions{}, m.mutexes(t, name, options...)...)
 }
 
 // unhurried returns a RedLock over all masters whose attempts do not fail because the machine is
 // slow.
-func (m *masters) unhurried(t *testing.T, name string, options ...latchkey.Options) *latchkey.RedLock {
+func (m *masters) unhurried(t *testing.T, name string, options ...latchkey.Options) *latchkey.MultiLock {
 	t.Helper()
 	return latchkey.NewRedLock(latchkey.RedLockOptions{MemberTimeout: soon}, m.mutexes(t, name, options...)...)
 }

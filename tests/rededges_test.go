@@ -35,7 +35,7 @@ func each[L anyLock](clients []*latchkey.Client, open func(*latchkey.Client) L) 
 
 func lockX(c *latchkey.Client) *latchkey.Lock { return c.NewLock("x") }
 
-func mutexX(c *latchkey.Client) *latchkey.Mutex { return c.NewMutex("x") }
+func mutexX(c *latchkey.Client) *latchkey.Lock { return c.NewMutex("x") }
 
 // takeAway lets somebody else hold the key on one server. giveBackAfterTheRound ends that when the
 // round that finds the key busy is over.
@@ -87,7 +87,7 @@ func TestRedLockTriesALateMemberOnce(t *testing.T) {
 	clients := m.clients(t, latchkey.Options{Lease: lease})
 	clients[0] = connectVia(t, m.servers[0], tap.Addr(), latchkey.Options{Lease: lease})
 	l := latchkey.NewRedLock(latchkey.RedLockOptions{MemberTimeout: soon},
-		each(clients, func(c *latchkey.Client) *latchkey.ReadLock { return c.NewRWLock("x").Reader() })...)
+		each(clients, func(c *latchkey.Client) *latchkey.Lock { return c.NewRWLock("x").Reader() })...)
 	warm := mustLock(t, l)
 	m.comesTo(t, "x", 3)
 	mustUnlock(t, warm)

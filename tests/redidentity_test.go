@@ -64,7 +64,7 @@ func TestRedLockIsFreeToMakeBesideASilentMember(t *testing.T) {
 	m.links[2].Silence()
 	use := func(name string, clients []*latchkey.Client) time.Duration {
 		start := time.Now()
-		mutex := func(c *latchkey.Client) *latchkey.Mutex { return c.NewMutex(name) }
+		mutex := func(c *latchkey.Client) *latchkey.Lock { return c.NewMutex(name) }
 		l := latchkey.NewRedLock(latchkey.RedLockOptions{MemberTimeout: soon}, each(clients, mutex)...)
 		hold, err := l.TryLock(t.Context())
 		require.NoError(t, err)

@@ -20,7 +20,7 @@ type redProgram struct {
 
 	taps    []*rig.Tap
 	clients []*latchkey.Client
-	lock    *latchkey.RedLock
+	lock    *latchkey.MultiLock
 }
 
 func newRedProgram(t *testing.T, open func(*latchkey.Client) anyLock, options latchkey.Options) redProgram {

@@ -69,7 +69,7 @@ func TestRedLine_survives_a_lost_majority(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 3)
 	options := latchkey.Options{Lease: 3 * time.Second, RetryBudget: time.Second} // a busy machine takes half a second for a pass
-	programs := []*latchkey.RedLock{m.lock(t, "x", options), m.lock(t, "x", options)}
+	programs := []*latchkey.MultiLock{m.lock(t, "x", options), m.lock(t, "x", options)}
 	var s stays
 	var passes atomic.Int32
 	ctx, stop := context.WithCancel(t.Context())

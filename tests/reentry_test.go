@@ -161,7 +161,7 @@ func TestOwnerIsHandedOver(t *testing.T) {
 		server, name := rig.Shared(), rig.Name(t)
 		admin := rig.NewAdmin(t, server)
 		giver := mustLock(t, k.open(connect(t, server), name))
-		owner, err := latchkey.ParseOwner(giver.Owner().String())
+		owner, err := latchkey.ParseOwner(giver.Share().String())
 		require.NoError(t, err)
 		taker := mustLock(t, k.open(connect(t, server), name), latchkey.As(owner))
 		mustUnlock(t, giver)

@@ -270,10 +270,10 @@ func TestReplicas_owner_tries_again(t *testing.T) {
 		holds[k.name] = confirmedHold(t, k.open(client, base+k.name), latchkey.As(owner))
 		before[k.name] = admin.Dump(base + k.name)[base+k.name].Hash
 	}
-	refused(guest, visited, func(k kind) latchkey.Owner { return holds[k.name].Owner() })
+	refused(guest, visited, func(k kind) latchkey.Owner { return holds[k.name].Share() })
 	for _, k := range visited {
 		assert.Equal(t, before[k.name], admin.Dump(base + k.name)[base+k.name].Hash, k.name)
-		mustUnlock(t, confirmedHold(t, k.open(guest, base+k.name), latchkey.As(holds[k.name].Owner())))
+		mustUnlock(t, confirmedHold(t, k.open(guest, base+k.name), latchkey.As(holds[k.name].Share())))
 	}
 	for _, hold := range holds {
 		mustUnlock(t, hold)

@@ -153,13 +153,13 @@ func TestNotesOutliveTheLeaseOfANestedRead(t *testing.T) {
 func TestFailedDowngradesLeaveNothingInMemory(t *testing.T) {
 	rig.Need(t, rig.Speed)
 	client, name := connect(t, rig.Shared()), rig.Name(t)
-	for what, fail := range map[string]func(lock *latchkey.WriteLock, hold *latchkey.Hold){
-		"released": func(_ *latchkey.WriteLock, hold *latchkey.Hold) {
+	for what, fail := range map[string]func(lock *latchkey.Lock, hold *latchkey.Hold){
+		"released": func(_ *latchkey.Lock, hold *latchkey.Hold) {
 			mustUnlock(t, hold)
 			_, err := hold.Downgrade(t.Context())
 			require.ErrorIs(t, err, latchkey.ErrNotHeld)
 		},
-		"entered again": func(lock *latchkey.WriteLock, hold *latchkey.Hold) {
+		"entered again": func(lock *latchkey.Lock, hold *latchkey.Hold) {
 			again, err := lock.Lock(hold.Context(t.Context()))
 			require.NoError(t, err)
 			_, err = hold.Downgrade(t.Context())

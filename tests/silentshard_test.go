@@ -167,10 +167,10 @@ func TestSilentShard_clients_can_be_opened(t *testing.T) {
 
 // A release wakes a waiter for a lock of another shard.
 func TestSilentShard_waiters_of_others_are_woken(t *testing.T) {
-	for name, mode := range map[string]latchkey.ShardedPubSub{"sharded": latchkey.ShardedAuto, "classic": latchkey.ShardedOff} {
+	for name, mode := range map[string]bool{"sharded": false, "classic": true} {
 		t.Run(name, func(t *testing.T) {
 			s := newShards(t, 6)
-			options := latchkey.Options{Tuning: latchkey.Tuning{ShardedPubSub: mode, PollCeiling: time.Minute}, Lease: 2 * time.Minute}
+			options := latchkey.Options{Tuning: latchkey.Tuning{ClassicPubSub: mode, PollCeiling: time.Minute}, Lease: 2 * time.Minute}
 			holder, waiter := connectCluster(t, s.Cluster, options), connectCluster(t, s.Cluster, options)
 			work(t, waiter, s.onSilent, time.Second/10)
 			s.pauseSilent(t)

@@ -20,7 +20,7 @@ import (
 func (r *readers) heldForWriters(t *testing.T, n int) (hold *latchkey.Hold, others []<-chan acquisition) {
 	t.Helper()
 	before := mustLock(t, r.rw.Writer())
-	_ = before.Owner() // so that it is not passed on
+	_ = before.Share() // so that it is not passed on
 	for range n + 1 {
 		others = append(others, lockInLine(within(t, soon), t, r.rw.Writer()))
 	}

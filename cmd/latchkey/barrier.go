@@ -56,7 +56,7 @@ type arrivalReply struct {
 }
 
 func barrierWait(ctx context.Context, cmd *cli.Command, client *latchkey.Client, name string) error {
-	var options []latchkey.BarrierOption
+	var options []latchkey.WaitOption
 	limit := cmd.Duration("wait")
 	if cmd.IsSet("wait") {
 		options = append(options, latchkey.Wait(limit))
@@ -75,7 +75,7 @@ func barrierWait(ctx context.Context, cmd *cli.Command, client *latchkey.Client,
 		return notTogether(err, name, limit)
 	}
 	if cmd.Bool("json") {
-		return writeJSON(cmd.Root().Writer, arrivalReply{Name: name, Generation: a.Generation, Index: a.Index, Parties: a.Parties})
+		return writeJSON(cmd.Root().Writer, arrivalReply{Name: name, Generation: a.Generation, Index: a.Index, Parties: b.Parties()})
 	}
 	return nil
 }

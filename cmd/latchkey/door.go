@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 
-	"github.com/urfave/cli/v3"
-
 	"github.com/latchkey-go/latchkey"
 )
 
@@ -27,14 +25,6 @@ type lockDoor struct {
 	latchkey.Locker
 
 	always []latchkey.TryLockOption
-}
-
-// lockNotes returns the options of a lock for --note.
-func lockNotes(cmd *cli.Command) (options []latchkey.TryLockOption) {
-	for _, o := range notes(cmd) {
-		options = append(options, o)
-	}
-	return options
 }
 
 func (d lockDoor) enter(ctx context.Context, options ...latchkey.WaitOption) (guard, error) {
@@ -89,7 +79,7 @@ func (g leaderGuard) Release(ctx context.Context) error { return g.Resign(ctx) }
 type permitDoor struct {
 	permitPool
 
-	always []latchkey.NoteOption
+	always []latchkey.TryPermitOption
 }
 
 func (d permitDoor) enter(ctx context.Context, options ...latchkey.WaitOption) (guard, error) {
@@ -104,9 +94,5 @@ func (d permitDoor) enter(ctx context.Context, options ...latchkey.WaitOption) (
 }
 
 func (d permitDoor) tryEnter(ctx context.Context) (guard, error) {
-	var each []latchkey.TryPermitOption
-	for _, o := range d.always {
-		each = append(each, o)
-	}
-	return d.TryAcquire(ctx, each...)
+	return d.TryAcquire(ctx, d.always...)
 }

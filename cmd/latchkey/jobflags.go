@@ -49,10 +49,18 @@ func graceFlag() cli.Flag {
 		Validator: atLeast(time.Duration(0))}
 }
 
-// notes returns the options for --note.
-func notes(cmd *cli.Command) []latchkey.NoteOption {
+// lockNotes returns the options of a lock for --note.
+func lockNotes(cmd *cli.Command) []latchkey.TryLockOption {
 	if note := cmd.String("note"); note != "" {
-		return []latchkey.NoteOption{latchkey.Note(note)}
+		return []latchkey.TryLockOption{latchkey.Note(note)}
+	}
+	return nil
+}
+
+// permitNotes is lockNotes for a permit.
+func permitNotes(cmd *cli.Command) []latchkey.TryPermitOption {
+	if note := cmd.String("note"); note != "" {
+		return []latchkey.TryPermitOption{latchkey.Note(note)}
 	}
 	return nil
 }

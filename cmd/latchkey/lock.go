@@ -119,7 +119,7 @@ func lock(ctx context.Context, cmd *cli.Command) error {
 	}
 	defer closeClient(client)
 	hold := g.(lockGuard)
-	if err := writeLocked(cmd, lockReply{Name: name, Owner: hold.Owner(), Token: hold.Token()}); err != nil {
+	if err := writeLocked(cmd, lockReply{Name: name, Owner: hold.Share(), Token: hold.Token()}); err != nil {
 		_ = release(g)
 		return err
 	}

@@ -72,7 +72,7 @@ func semRun(ctx context.Context, cmd *cli.Command, args []string) error {
 		if cmd.Bool("fair") {
 			s = client.NewFairSemaphore(name)
 		}
-		return permitDoor{s, notes(cmd)}, j.provide(ctx, s, name, total, set)
+		return permitDoor{s, permitNotes(cmd)}, j.provide(ctx, s, name, total, set)
 	}
 	j.environment = func(g guard) []string {
 		return append(os.Environ(), permitEnv+"="+g.(*latchkey.Permit).ID())

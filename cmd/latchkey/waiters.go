@@ -79,7 +79,7 @@ func partiesAt(ctx context.Context, b *latchkey.Barrier) ([]latchkey.Waiter, err
 		if p.Running {
 			continue
 		}
-		all = append(all, latchkey.Waiter{Owner: p.Owner, Label: p.Label, Alive: p.Lease})
+		all = append(all, latchkey.Waiter{Owner: p.Owner, Label: p.Label, Age: -1, Alive: p.Lease})
 	}
 	return all, err
 }
@@ -88,7 +88,7 @@ func waitersJSON(found latchkey.Object, list []latchkey.Waiter) waitersReply {
 	reply := waitersReply{Name: found.Name, Waiters: []waiterReply{}, Queued: found.Queued, Listeners: found.Listeners}
 	for _, w := range list {
 		each := waiterReply{Owner: w.Owner, Label: w.Label, Age: w.Age.Milliseconds(), Alive: w.Alive.Milliseconds()}
-		if !w.AgeKnown {
+		if w.Age < 0 {
 			each.Age = -1
 		}
 		if w.Alive == latchkey.NoExpiry {
@@ -132,7 +132,7 @@ func queuedText(o latchkey.Object, n int) string {
 
 func waiterText(kind latchkey.Kind, w latchkey.Waiter) string {
 	text := ownerText(w.Label, w.Owner.String())
-	if w.AgeKnown {
+	if w.Age >= 0 {
 		text += "  for " + shortTime(w.Age)
 	}
 	if w.Permits > 0 {

@@ -3,7 +3,7 @@
 //
 //	go run ./examples/buildslots
 //
-// The slots are permits of a latchkey.FairSemaphore. The example also shows that a build that stops waiting makes way
+// The slots are permits of a fair semaphore. The example also shows that a build that stops waiting makes way
 // for the next one.
 package main
 
@@ -106,7 +106,7 @@ func givesUp(ctx context.Context, pods []*latchkey.Client) error {
 }
 
 // build acquires n slots at once, and builds.
-func build(ctx context.Context, pool *latchkey.FairSemaphore, build string, n int, options ...latchkey.PermitOption) (err error) {
+func build(ctx context.Context, pool *latchkey.PermitSemaphore, build string, n int, options ...latchkey.PermitOption) (err error) {
 	permits, err := pool.AcquireN(ctx, n, options...)
 	if err != nil {
 		return err // ErrNotAcquired: its turn did not come in time

@@ -4,7 +4,7 @@
 //	go run ./examples/fencing
 //	LATCHKEY_SQL=postgres://localhost/test go run ./examples/fencing
 //
-// The table is in SQLite, or in the PostgreSQL whose URL is in LATCHKEY_SQL. Each hold of a latchkey.FencedLock has a
+// The table is in SQLite, or in the PostgreSQL whose URL is in LATCHKEY_SQL. Each hold of a fenced lock has a
 // larger token than all earlier holds. The row stores the largest token so far, and every write includes its own token:
 // docs/explain/guarantees.md#fencing says why both updates are needed.
 package main

@@ -18,7 +18,7 @@ func TestClusterClassic(t *testing.T) {
 	rig.Long(t)
 	t.Parallel()
 	where := at(t, rig.NewCluster(t).Server())
-	stage := where.stage(t, latest, latchkey.Options{Tuning: latchkey.Tuning{ShardedPubSub: latchkey.ShardedOff}},
+	stage := where.stage(t, latest, latchkey.Options{Tuning: latchkey.Tuning{ClassicPubSub: true}},
 		fields{"shardedSubscriptionMode": "OFF"})
 	for _, kind := range []string{"lock", "fair", "write", "semaphore", "permit", "latch"} {
 		t.Run(kind, func(t *testing.T) { stage.measure(t, allParticipants[kind], fewRounds) })

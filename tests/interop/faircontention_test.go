@@ -20,7 +20,7 @@ const fairContentionLease = 5 * time.Second
 // fairContention is a fair lock for which goroutines contend all the time.
 type fairContention struct {
 	t    *testing.T
-	lock *latchkey.FairLock
+	lock *latchkey.Lock
 	stop context.CancelFunc
 	done sync.WaitGroup
 
@@ -29,7 +29,7 @@ type fairContention struct {
 	longest time.Duration // wait so far
 }
 
-func startFairContention(t *testing.T, lock *latchkey.FairLock, contenders int) *fairContention {
+func startFairContention(t *testing.T, lock *latchkey.Lock, contenders int) *fairContention {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	s := &fairContention{t: t, lock: lock, stop: stop}

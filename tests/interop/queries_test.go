@@ -63,7 +63,7 @@ func TestLockQueries(t *testing.T) {
 	eachCommonLock(t, allKinds, latchkey.Options{}, func(t *testing.T, p *commonLock) {
 		ctx, one := within(t, soon), p.java.on("one")
 		hold := mustLock(t, p.lock)
-		again := mustLock(t, p.lock, latchkey.As(hold.Owner()))
+		again := mustLock(t, p.lock, latchkey.As(hold.Share()))
 		assert.True(t, one.truth("lock.isLocked", p.f))
 		assert.False(t, one.truth("lock.isHeld", p.f))
 		assert.Zero(t, one.number("lock.holdCount", p.f))

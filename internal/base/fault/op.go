@@ -83,3 +83,6 @@ func Invalid(format string, args ...any) error {
 	}
 	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))
 }
+
+// ErrNoFunction is the error of a Do, or of a Run, without a function to call.
+var ErrNoFunction = Invalid("the function is nil")

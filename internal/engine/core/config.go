@@ -5,7 +5,6 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
-	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -22,7 +21,7 @@ type Config struct {
 	KeyPrefix          string
 	NameMapper         func(name string) string
 	LazyConnect        bool
-	Sharding           pubsub.Sharding
+	ClassicPubSub      bool
 	TimeFencing        bool
 	Label              string // "" if the client has none
 	Observes           bool   // there is an observer

@@ -189,7 +189,7 @@ func (c *Parts) newWatchdog() *renewal.Watchdog {
 // queryAtStart finds out what must be known before the first lock: whether messages are
 // sharded, and, if replicas have to confirm, whether the server knows WAIT.
 func (c *Parts) queryAtStart() (sharded bool, err error) {
-	if sharded, err = pubsub.MeetCluster(c.Sender, c.Config.Sharding, c.Config.RetryBudget); err != nil {
+	if sharded, err = pubsub.MeetCluster(c.Sender, c.Config.ClassicPubSub, c.Config.RetryBudget); err != nil {
 		return false, fault.Op("connect", "cluster", outcome.Unanswered(err))
 	}
 	if c.Config.LazyConnect {

@@ -18,6 +18,7 @@ import (
 type Backend interface {
 	Name() string          // as the program gave it
 	Owner() identity.Owner // zero if it has none of its own
+	Share() identity.Owner // the same, for acquisitions that enter the hold
 	Token() int64          // 0 if the lock has no tokens
 
 	// Err is nil while it is held, else why it is not, as of the time of the call.
@@ -70,6 +71,9 @@ func (none) Name() string { return "" }
 
 // Owner implements [Backend].
 func (none) Owner() identity.Owner { return identity.Owner{} }
+
+// Share implements [Backend].
+func (none) Share() identity.Owner { return identity.Owner{} }
 
 // Token implements [Backend].
 func (none) Token() int64 { return 0 }

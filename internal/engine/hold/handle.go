@@ -57,8 +57,11 @@ func (h *Handle) Backend() Backend {
 // Name returns the name of the lock as the program gave it.
 func (h *Handle) Name() string { return h.Backend().Name() }
 
-// Owner returns the owner as it is in Redis, and lets the program use it.
+// Owner returns the owner as it is in Redis.
 func (h *Handle) Owner() identity.Owner { return h.Backend().Owner() }
+
+// Share returns the owner, and lets the program enter the hold with it.
+func (h *Handle) Share() identity.Owner { return h.Backend().Share() }
 
 // Token returns the fencing token, or 0 if the lock has none.
 func (h *Handle) Token() int64 { return h.Backend().Token() }

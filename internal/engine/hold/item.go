@@ -14,7 +14,7 @@ type Item struct {
 
 	Handle  Kept  // until the first renewal
 	Fencing int64 // the token, or 0
-	Shown   bool  // the program has seen the owner, under this outermost hold
+	Shown   bool  // the program has shared the owner, under this outermost hold
 	Renew   bool  // the hold wants renewal
 
 	Within *Item           // the outermost hold of a re-entry, else nil

@@ -139,7 +139,7 @@ func (s *Set) CountUnder(root *Item) (count int) {
 	return count
 }
 
-// IsKnown reports whether the program has seen the owner under a hold that is still active.
+// IsKnown reports whether the program has shared the owner under a hold that is still active.
 func (s *Set) IsKnown() bool {
 	for h := range s.Roots {
 		if h.Shown && s.CountUnder(h) > 0 {

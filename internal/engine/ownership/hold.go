@@ -23,7 +23,7 @@ type Hold struct {
 func (s *Hold) Name() string { return s.Ownership.Name() }
 
 // Owner implements [hold.Backend].
-func (s *Hold) Owner() identity.Owner { return s.shownOwner() }
+func (s *Hold) Owner() identity.Owner { return s.Ownership.Owner() }
 
 // Token implements [hold.Backend].
 func (s *Hold) Token() int64 { return s.Fencing }

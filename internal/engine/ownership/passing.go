@@ -100,10 +100,10 @@ func (o *Ownership) mayHaveOthers(now lease.Stamp) bool {
 	return o.Phase == Held && o.Turn.Lasts(now.Mono) && o.Sibling == nil && !o.Doubt.MayChange()
 }
 
-// shownOwner returns the owner of a hold for the program. The program may re-enter the hold with it from now
-// on, so the hold is no longer passed on. If the hold was passed on already, the owner belongs to another hold,
-// and the program gets an owner that nobody has.
-func (s *Hold) shownOwner() identity.Owner {
+// Share implements [hold.Backend]. The program may re-enter the hold with the owner from now on, so the hold is no
+// longer passed on. If the hold was passed on already, the owner belongs to another hold, and the program gets an owner
+// that nobody has.
+func (s *Hold) Share() identity.Owner {
 	o := s.Ownership
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -2,14 +2,12 @@ package pubsub
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"time"
 
 	"github.com/redis/rueidis"
 
 	"github.com/latchkey-go/latchkey/internal/base/async"
-	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/transport"
 	"github.com/latchkey-go/latchkey/internal/transport/nodes"
@@ -21,30 +19,17 @@ import (
 // each node. The nodes themselves say which one that is: a wrong node answers MOVED, and a node that gives a
 // slot away ends its subscriptions.
 
-// errNoSharded means that the servers do not know sharded messages.
-var errNoSharded = errors.New("latchkey: the servers know no sharded messages")
-
-// Sharding is whether messages are sharded in a cluster: Tuning.ShardedPubSub.
-type Sharding int
-
-// What a program can choose.
-const (
-	IfKnown Sharding = iota // if its servers know sharded messages
-	OnEvery                 // on every cluster
-	OnNone                  // never
-)
-
 // MeetCluster reads the topology of a cluster, and decides how messages travel, by the rule that Redisson follows:
-// sharded on a cluster whose servers know them, unless the program has chosen. A client is opened once, so a short
-// budget must not make this call fail.
-func MeetCluster(c *transport.Sender, chosen Sharding, budget time.Duration) (sharded bool, err error) {
+// sharded on a cluster whose servers know them, unless the program wants classic ones. A client is opened once, so a
+// short budget must not make this call fail.
+func MeetCluster(c *transport.Sender, classic bool, budget time.Duration) (sharded bool, err error) {
 	if !c.Topology.Cluster {
 		return false, nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), max(budget, nodes.DialTimeout))
 	defer cancel()
 	c.Learn(ctx)
-	if chosen == OnNone {
+	if classic {
 		return false, nil
 	}
 	err = transport.UntilAnswered(ctx, func() error {
@@ -58,8 +43,6 @@ func MeetCluster(c *transport.Sender, chosen Sharding, budget time.Duration) (sh
 		return true, nil
 	case got != outcome.Refused:
 		return false, err
-	case chosen == OnEvery:
-		return false, fault.Invalid("Tuning.ShardedPubSub is ShardedOn: %v", errors.Join(errNoSharded, err))
 	}
 	return false, nil
 }

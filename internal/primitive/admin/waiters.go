@@ -20,14 +20,13 @@ import (
 
 // Waiter is an owner that waits for a lock. Waiter of the root explains the fields.
 type Waiter struct {
-	Owner    identity.Owner
-	Label    string
-	Mine     bool
-	Caller   identity.Owner
-	Age      time.Duration
-	AgeKnown bool
-	Alive    time.Duration
-	Permits  int
+	Owner   identity.Owner
+	Label   string
+	Mine    bool
+	Caller  identity.Owner
+	Age     time.Duration
+	Alive   time.Duration
+	Permits int
 }
 
 // ListWaiters lists waiters as read does, and describes them.
@@ -67,6 +66,14 @@ func AllWaiters(ctx context.Context, c *core.Parts, names *keyspace.Keys) ([]Wai
 		return nil, err
 	}
 	return slices.Concat(fair, others, permits), nil
+}
+
+// QueueOf returns what reads the queue of a kind of lock.
+func QueueOf(kind keyspace.Kind) func(context.Context, *core.Parts, *keyspace.Keys) ([]Waiter, error) {
+	if kind == keyspace.KindFair {
+		return FairWaiters
+	}
+	return queuedWaiters
 }
 
 // FairWaiters reads the queue of a fair lock.
@@ -130,10 +137,9 @@ func readWaiters(reply rueidis.RedisMessage) (page []Waiter, size int64, err err
 		age, _ := parts[i+1].AsInt64()
 		aliveFor, _ := parts[i+2].AsInt64()
 		w := Waiter{
-			Owner:    identity.Of(owner),
-			Age:      time.Duration(max(age, 0)) * time.Microsecond,
-			AgeKnown: age >= 0,
-			Alive:    time.Duration(max(aliveFor, 0)) * time.Millisecond,
+			Owner: identity.Of(owner),
+			Age:   max(time.Duration(age)*time.Microsecond, -1),
+			Alive: time.Duration(max(aliveFor, 0)) * time.Millisecond,
 		}
 		if parts[i+2].IsNil() {
 			w.Alive = lease.NoExpiry

@@ -17,6 +17,9 @@ import (
 
 // Do is Await, fn, and the wait until fn has returned in all parties.
 func (b *Barrier) Do(ctx context.Context, fn func(context.Context) error, settings []request.Setting) (err error) {
+	if fn == nil {
+		return fault.Op("do", b.Name(), fault.ErrNoFunction)
+	}
 	p, err := b.beginParty(ctx, "do", Enter, settings)
 	if err != nil {
 		return err

@@ -12,6 +12,9 @@ import (
 func (e *Election) Run(
 	ctx context.Context, value string, fn func(context.Context, *Leadership) error, settings []request.Setting,
 ) error {
+	if fn == nil {
+		return fault.Op("run", e.Name(), fault.ErrNoFunction)
+	}
 	for {
 		l, err := e.Campaign(ctx, "campaign", true, value, settings)
 		if err != nil {

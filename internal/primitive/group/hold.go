@@ -60,6 +60,9 @@ func (c *compositeHold) Name() string { return c.name }
 // Owner implements [hold.Backend].
 func (c *compositeHold) Owner() identity.Owner { return identity.Owner{} }
 
+// Share implements [hold.Backend].
+func (c *compositeHold) Share() identity.Owner { return identity.Owner{} }
+
 // Token implements [hold.Backend].
 func (c *compositeHold) Token() int64 { return 0 }
 

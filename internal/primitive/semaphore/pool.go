@@ -67,6 +67,18 @@ func (s *Pool) Acquire(
 	return permits, nil
 }
 
+// Do acquires a permit, calls fn with a context of it, and releases it.
+func (s *Pool) Do(ctx context.Context, fn func(context.Context) error, settings []request.Setting) error {
+	if fn == nil {
+		return fault.Op("do", s.Names.Name, fault.ErrNoFunction)
+	}
+	acquired, err := s.Acquire(ctx, "acquire", true, 1, settings)
+	if err != nil {
+		return err
+	}
+	return acquired[0].During(ctx, fn)
+}
+
 // Innermost returns the innermost hold on ctx that is a permit, or nil.
 func Innermost(ctx context.Context) *hold.Handle {
 	for h := range hold.On(ctx) {

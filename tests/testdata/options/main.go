@@ -29,11 +29,16 @@ func lock(ctx context.Context, l *latchkey.Lock, owner latchkey.Owner) {
 	_ = l.Do(ctx, nil, latchkey.AwaitSet()) // error: LockOption
 }
 
-func several(ctx context.Context, m *latchkey.MultiLock, r *latchkey.RedLock) {
-	_, _ = m.Lock(ctx, latchkey.TTL(1))        // error: LockOption
-	_, _ = m.TryLock(ctx, latchkey.Wait(1))    // error: TryLockOption
-	_, _ = r.Lock(ctx, latchkey.AwaitSet())    // error: LockOption
-	_, _ = r.TryLock(ctx, latchkey.AwaitSet()) // error: TryLockOption
+func several(ctx context.Context, m *latchkey.MultiLock) {
+	_, _ = m.Lock(ctx, latchkey.TTL(1))     // error: LockOption
+	_, _ = m.TryLock(ctx, latchkey.Wait(1)) // error: TryLockOption
+}
+
+func barrier(ctx context.Context, b *latchkey.Barrier) {
+	_, _ = b.Await(ctx, latchkey.Wait(1))
+	_, _ = b.Await(ctx, latchkey.AwaitSet())   // error: WaitOption
+	_, _ = b.Await(ctx, latchkey.Lease(1))     // error: WaitOption
+	_ = b.Do(ctx, nil, latchkey.UnsetIsOpen()) // error: WaitOption
 }
 
 func semaphore(ctx context.Context, s *latchkey.Semaphore, owner latchkey.Owner) {
