@@ -162,7 +162,7 @@ return 1
 
 // fencedSet writes value under the lock, whose hold ctx carries. If a later holder has already written, it returns
 // ErrLost.
-func fencedSet(ctx context.Context, lock *latchkey.Lock, data redis.Scripter, key, value string) error {
+func fencedSet(ctx context.Context, lock latchkey.Locker, data redis.Scripter, key, value string) error {
 	written, err := setIfNewest.Run(ctx, data, []string{key}, lock.HoldFrom(ctx).Token(), value).Int()
 	if err == nil && written == 0 {
 		err = latchkey.ErrLost
