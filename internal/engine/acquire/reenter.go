@@ -82,26 +82,30 @@ func (a *Acquisition) unlockSendMu() {
 // begin. again tells the caller to resolve the ownership again: at once if err is nil, else after a pause, in
 // which other calls, above all the renewal, get SendMu.
 func (a *Acquisition) enter(ctx context.Context, o *ownership.Ownership) (h *hold.Handle, again bool, err error) {
-	phase := o.CurrentPhase()
-	if phase == ownership.Acquiring {
-		a.Ownership, a.hasSendMu = o, true
+	a.Ownership = o
+	if o.CurrentPhase() == ownership.Acquiring {
+		a.hasSendMu = true
 		return nil, false, nil
 	}
 	defer o.SendMu().Unlock()
-	if phase != ownership.Held || !o.MayBeEntered(a.Under) {
-		return nil, true, nil
+	wanted := a.Request
+	if h, again, err = a.addOne(ctx); again {
+		a.Request = wanted // it may begin a hold of its own, with other limits
 	}
-	a.Ownership = o
-	return a.addOne(ctx)
+	return h, again, err
 }
 
-// addOne raises the count of the ownership by one. again reports whether it may succeed later.
+// addOne raises the count of the ownership by one. again is as for enter.
 func (a *Acquisition) addOne(ctx context.Context) (h *hold.Handle, again bool, err error) {
 	o := a.Ownership
-	count := o.Fit(&a.Request)
+	count := o.Enter(&a.Request, a.Under)
+	if count == 0 {
+		return nil, true, nil
+	}
 	ans, again, err := a.sendReentry(ctx, count)
 	switch {
 	case again:
+		o.DropEntry()
 		return nil, true, err
 	case outcome.HasCode(err, "LATCHKEY_GONE"):
 		o.Lose(fault.ErrLost, "the key was gone when the hold was re-entered")
@@ -110,18 +114,22 @@ func (a *Acquisition) addOne(ctx context.Context) (h *hold.Handle, again bool, e
 		return nil, false, a.entryFailed(ans, err)
 	}
 	s, cause := o.AddHold(&a.Request, a.Under, ans)
-	if cause != nil {
-		// The ownership ended while the answer was in flight, and must not become live again: the re-entry that
-		// the server counted is undone.
-		o.UndoLater(0, a.Lease)
-		return nil, false, NotEntered(cause)
+	if cause == nil {
+		return hold.New(s), false, nil
 	}
-	return hold.New(s), false, nil
+	// It ended while the answer was in flight, and must not become live again: the re-entry that the server
+	// counted is undone.
+	o.UndoLater(0, a.Lease)
+	if errors.Is(cause, fault.ErrNotHeld) {
+		return nil, true, nil
+	}
+	return nil, false, NotEntered(cause)
 }
 
 // entryFailed resets the server's count if the re-entry may have been counted.
 func (a *Acquisition) entryFailed(ans transport.Answer, err error) error {
 	o := a.Ownership
+	o.DropEntry()
 	counted := errors.Is(err, fault.ErrNotReplicated)
 	known := counted && o.Client.Undo.Now(o.UndoLocked)
 	if ans.Doubt || counted && !known {
@@ -135,7 +143,8 @@ func (a *Acquisition) entryFailed(ans transport.Answer, err error) error {
 
 // sendReentry sends the new count to the server. If the server cannot count it now, the request is repeated for
 // as long as the call has time and the hold lasts. After an attempt whose outcome is unknown, sendReentry itself
-// repeats it: in between, only a renewal may be sent. Otherwise again is true, and the caller repeats it.
+// repeats it: in between, only a renewal may be sent. Otherwise, or if all other holds are being released by now,
+// again is true, and the caller repeats it.
 func (a *Acquisition) sendReentry(ctx context.Context, count int) (ans transport.Answer, again bool, err error) {
 	o := a.Ownership
 	for doubt := false; ; {
@@ -147,7 +156,7 @@ func (a *Acquisition) sendReentry(ctx context.Context, count int) (ans transport
 			outcome.Classify(err) == outcome.Refused || !line.WorthWaiting(ctx, err) || !a.hasTime() {
 			return ans, false, err
 		}
-		if !doubt {
+		if !doubt || o.Count() == 1 {
 			return ans, true, err
 		}
 		if stopped := retry.Rest(ctx, o.Client.Closing, retry.Jitter(retry.LongPause)); stopped != nil {

@@ -11,8 +11,9 @@ import (
 // Set is the holds of an ownership, and how many of them the server is to count. The mutex of
 // the ownership guards it.
 //
-//   - Count is how many holds there are whose release has not begun. It is 1 when the ownership
-//     begins. When it is 0 again the ownership is releasing, and it stays 0.
+//   - Count is how many holds there are whose release has not begun, and re-entries that are being
+//     requested. It is 1 when the ownership begins. When it is 0 again the ownership is releasing,
+//     and it stays 0.
 //   - renewing is how many of them want renewal.
 //   - Most is the largest number that the server may have counted. It rises before a request to
 //     count more is sent, and falls to Count when the server has confirmed that it counts no more.
@@ -37,7 +38,10 @@ type Set struct {
 func NewSet(first *Item) Set { return Set{outermost: first} }
 
 // Begin makes the outermost hold.
-func (s *Set) Begin() { s.include(s.outermost) }
+func (s *Set) Begin() {
+	s.Count++
+	s.include(s.outermost)
+}
 
 // Outermost returns the hold that is counted for all that are not re-entries.
 func (s *Set) Outermost() *Item { return s.outermost }
@@ -157,14 +161,23 @@ func (s *Set) Replace(h, next *Item) Dependents {
 	return h.End(nil)
 }
 
-// Add adds a re-entry that the server has confirmed.
+// Reserve counts a re-entry that is about to be requested, so that no other hold is the last
+// meanwhile. Add or Unreserve follows.
+func (s *Set) Reserve() { s.Count++ }
+
+// Unreserve ends Reserve if there is no re-entry. It reports whether nothing is counted any more.
+func (s *Set) Unreserve() (last bool) {
+	s.Count--
+	return s.Count == 0
+}
+
+// Add adds a reserved re-entry that the server has confirmed.
 func (s *Set) Add(h *Item) {
 	s.entered = append(s.entered, h)
 	s.include(h)
 }
 
 func (s *Set) include(h *Item) {
-	s.Count++
 	if h.Renew {
 		s.renewing++
 	}

@@ -15,13 +15,19 @@ var leaseStart = lease.Stamp{Mono: time.Hour, Wall: 1000 * time.Hour}
 // later returns a stamp that is d after leaseStart on both clocks.
 func later(d time.Duration) lease.Stamp { return leaseStart.Before(-d) }
 
+// enter adds a re-entry.
+func enter(s *Set, h *Item) {
+	s.Reserve()
+	s.Add(h)
+}
+
 func TestHolds_are_counted_until_they_are_given_up(t *testing.T) {
 	first := &Item{Renew: true}
 	s := NewSet(first)
 	s.Begin()
 	inner, fixed := &Item{Renew: true}, &Item{}
-	s.Add(inner)
-	s.Add(fixed)
+	enter(&s, inner)
+	enter(&s, fixed)
 	require.Equal(t, 3, s.Count)
 	require.EqualValues(t, 2, s.renewing)
 
@@ -33,7 +39,9 @@ func TestHolds_are_counted_until_they_are_given_up(t *testing.T) {
 	s.Remove(inner, nil)
 	require.Equal(t, []*Item{fixed}, s.entered)
 	require.True(t, inner.Released())
-	require.True(t, s.Uncount(fixed), "the last")
+	s.Reserve()
+	require.False(t, s.Uncount(fixed), "another one is requested")
+	require.True(t, s.Unreserve(), "the last")
 	require.Zero(t, s.Count)
 }
 
@@ -42,7 +50,7 @@ func TestHolds_renewal_stops_once(t *testing.T) {
 	s := NewSet(first)
 	s.Begin()
 	inner := &Item{Renew: true}
-	s.Add(inner)
+	enter(&s, inner)
 	s.StopRenewal(inner)
 	s.StopRenewal(inner)
 	require.EqualValues(t, 1, s.renewing)
@@ -56,7 +64,7 @@ func TestHolds_end_together(t *testing.T) {
 	s.Begin()
 	inner, leaver, gone := &Item{Renew: true}, &Item{Renew: true}, &Item{}
 	for _, h := range []*Item{inner, leaver, gone} {
-		s.Add(h)
+		enter(&s, h)
 	}
 	s.Uncount(gone)
 	s.Remove(gone, nil)
@@ -81,9 +89,9 @@ func TestHolds_past_their_own_limits(t *testing.T) {
 	s.Begin()
 	short := &Item{Limit: lease.NewBound(time.Second, leaseStart)}
 	long := &Item{Limit: lease.NewBound(time.Minute, leaseStart)}
-	s.Add(short)
-	s.Add(long)
-	s.Add(&Item{})
+	enter(&s, short)
+	enter(&s, long)
+	enter(&s, &Item{})
 	require.Empty(t, s.PastLimit(leaseStart))
 	require.Equal(t, []*Item{short}, s.PastLimit(later(time.Second)))
 	require.Equal(t, []*Item{short, long}, s.PastLimit(later(time.Hour)))

@@ -94,11 +94,16 @@ func (o *Ownership) ReleaseCall(to Release, args []string) script.Call {
 // nor re-entered. o.mu is held.
 func (o *Ownership) uncount(h *hold.Item) {
 	if o.Holds.Uncount(h) {
-		o.Phase = Releasing
-		o.Doubt.ValidAtRelease = o.valid() > 0
-		if o.Spec.ignoresOwnRelease() {
-			o.Links.IgnoreOwnRelease()
-		}
+		o.lastReleaseBegins()
+	}
+}
+
+// lastReleaseBegins is called when no hold is counted any more. o.mu is held.
+func (o *Ownership) lastReleaseBegins() {
+	o.Phase = Releasing
+	o.Doubt.ValidAtRelease = o.valid() > 0
+	if o.Spec.ignoresOwnRelease() {
+		o.Links.IgnoreOwnRelease()
 	}
 }
 

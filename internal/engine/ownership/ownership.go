@@ -121,11 +121,16 @@ func (o *Ownership) BeginWith(r *request.Request, term lease.Term, acquired, now
 	o.planFrom(now)
 }
 
-// Fit fits a request that re-enters the ownership to the limits of the outermost hold, and returns the count with
-// the new hold.
-func (o *Ownership) Fit(r *request.Request) (count int) {
+// Enter counts a re-entry that is about to be requested, so that a release that begins before the answer is not the
+// last. It fits the request to the limits of the outermost hold, and returns the count with the new hold, or 0 if there
+// is nothing to re-enter. AddHold or DropEntry follows. The caller has locked SendMu, and keeps it until then.
+func (o *Ownership) Enter(r *request.Request, under *hold.Item) (count int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.Phase != Held || !o.mayBeEntered(under) {
+		return 0
+	}
+	o.Holds.Reserve()
 	if r.Renew {
 		r.Lease = min(r.Lease, r.RenewLease) // the lease of AtLeast belongs to the outermost hold
 	}
@@ -133,12 +138,26 @@ func (o *Ownership) Fit(r *request.Request) (count int) {
 		r.MaxHold = 0 // the outermost hold has that limit, or one of its own
 	}
 	r.Lease = min(r.Lease, max(o.Lease.Limit.Left(o.Client.Clock()), lease.Shortest))
-	return o.Holds.Count + 1
+	return o.Holds.Count
 }
 
-// AddHold makes a re-entry that the server has confirmed. If the ownership, or the hold that the caller
-// re-enters, can no longer be entered, it returns the cause. The lease counts nevertheless: a release that waits for
-// this answer needs it for its own answer.
+// DropEntry ends Enter: there is no re-entry. If nothing else is left, the last release is under way.
+func (o *Ownership) DropEntry() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.dropEntry()
+}
+
+// dropEntry is DropEntry. o.mu is held.
+func (o *Ownership) dropEntry() {
+	if o.Phase == Held && o.Holds.Unreserve() {
+		o.lastReleaseBegins()
+	}
+}
+
+// AddHold makes a re-entry, for which Enter was called, after the server has confirmed it. If the ownership was lost
+// meanwhile, or the hold that the caller re-enters is over, it returns the cause. The lease counts nevertheless: a
+// release that waits for this answer needs it for its own answer.
 func (o *Ownership) AddHold(r *request.Request, under *hold.Item, a transport.Answer) (s *Hold, cause error) {
 	o.Client.Record.Use(a.Sent.Mono, r.Lease)
 	o.mu.Lock()
@@ -147,12 +166,10 @@ func (o *Ownership) AddHold(r *request.Request, under *hold.Item, a transport.An
 		o.Lease.Extend(a.Sent, r.Lease)
 		defer o.plan()
 	}
-	if o.Phase != Held {
-		return nil, cmp.Or(o.Holds.Cause, fault.ErrNotHeld)
-	}
 	outer := o.Holds.OutermostFor(under)
-	if outer == nil {
-		return nil, fault.ErrNotHeld
+	if o.Phase != Held || outer == nil {
+		o.dropEntry()
+		return nil, cmp.Or(o.Holds.Cause, fault.ErrNotHeld)
 	}
 	s = &Hold{Ownership: o, Item: hold.Item{
 		Fencing: outer.Fencing, Renew: r.Renew,

@@ -120,6 +120,11 @@ func (s *Hold) Share() identity.Owner {
 func (o *Ownership) MayBeEntered(under *hold.Item) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	return o.mayBeEntered(under)
+}
+
+// mayBeEntered is MayBeEntered. o.mu is held.
+func (o *Ownership) mayBeEntered(under *hold.Item) bool {
 	if under != nil {
 		return under.Active()
 	}

@@ -1,0 +1,78 @@
+package tests
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/tests/rig"
+)
+
+// Several goroutines of one owner enter and leave a lock, each in its own time.
+
+// releasedMeanwhile unlocks a hold while the reply to an earlier command is held back. Unlock has begun when the reply
+// is released, and waits for it.
+func releasedMeanwhile(t *testing.T, hold *latchkey.Hold, earlier *rig.Held) <-chan error {
+	t.Helper()
+	rig.Await(t, soon, "the command is executed", earlier.Arrived)
+	work, unlocked := hold.Context(t.Context()), make(chan error, 1)
+	go func() { unlocked <- hold.Unlock(context.Background()) }()
+	rig.Await(t, soon, "Unlock begins", work.Done())
+	earlier.Release()
+	return unlocked
+}
+
+// None is refused because another one releases the lock.
+func TestGoroutinesOfOneOwner(t *testing.T) {
+	t.Parallel()
+	server := rig.Shared()
+	for _, k := range append(kinds, readKind) {
+		if !k.reentrant {
+			continue
+		}
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			name := rig.Name(t)
+			client := connect(t, server)
+			lock, task := k.open(client, name), latchkey.WithOwner(within(t, time.Minute), client.NewOwner())
+			all := rig.Goroutines(t)
+			for range 8 {
+				all.Go(func() {
+					for range rig.Sized(100) {
+						hold, err := lock.Lock(task)
+						if !assert.NoError(t, err) {
+							return
+						}
+						assert.NoError(t, hold.Unlock(task))
+					}
+				})
+			}
+			all.Wait()
+			assert.NoError(t, free(rig.NewAdmin(t, server), name)())
+		})
+		t.Run(k.name+", the others release it during the request", func(t *testing.T) {
+			t.Parallel()
+			name, tap := rig.Name(t), rig.NewTap(t, server)
+			client := connectVia(t, server, tap.Addr(), persistent)
+			lock, task := k.open(client, name), latchkey.WithOwner(within(t, time.Minute), client.NewOwner())
+			hold, err := lock.Lock(task)
+			require.NoError(t, err)
+			reply := tap.HoldReply(rig.Mentions(name))
+			entering := lockInBackground(task, lock)
+			unlocked := releasedMeanwhile(t, hold, reply)
+			entered := rig.Await(t, soon, "the re-entry", entering)
+			require.NoError(t, entered.err)
+			require.NoError(t, rig.Await(t, soon, "Unlock", unlocked))
+			require.NoError(t, entered.hold.Err())
+			assert.Equal(t, 1, countOf(entered.hold))
+			admin := rig.NewAdmin(t, server)
+			assert.EqualValues(t, 1, countInRedis(t, admin, name))
+			mustUnlock(t, entered.hold)
+			assert.NoError(t, free(admin, name)())
+		})
+	}
+}
