@@ -85,6 +85,36 @@ func TestDowngradeIsForTheOnlyWriteHold(t *testing.T) {
 	mustUnlock(t, hold)
 }
 
+// The last read under the write hold is released while a downgrade is in flight. The new read hold is the only one
+// then.
+func TestDowngradeWhileAReadUnderItIsReleased(t *testing.T) {
+	t.Parallel()
+	server, name := rig.Shared(), rig.Name(t)
+	tap, admin := rig.NewTap(t, server), rig.NewAdmin(t, server)
+	rw := connectVia(t, server, tap.Addr(), persistent).NewRWLock(name)
+	other := connect(t, server).NewRWLock(name)
+	writer := mustLock(t, rw.Writer())
+	read := mustLockUnder(writer.Context(t.Context()), t, rw.Reader())
+	reply := tap.HoldReply(rig.Mentions(name))
+	downgraded := make(chan acquisition, 1)
+	go func() {
+		hold, err := writer.Downgrade(context.Background())
+		downgraded <- acquisition{hold: hold, err: err}
+	}()
+	unlocked := releasedMeanwhile(t, read, reply)
+	got := rig.Await(t, soon, "the downgrade", downgraded)
+	require.NoError(t, got.err)
+	require.NoError(t, rig.Await(t, soon, "Unlock", unlocked))
+	require.NoError(t, got.hold.Err())
+	assert.Equal(t, 1, countOf(got.hold))
+	assert.EqualValues(t, 1, countInRedis(t, admin, name))
+	mustUnlock(t, mustLock(t, other.Reader()))
+	_, err := other.Writer().TryLock(within(t, soon))
+	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
+	mustUnlock(t, got.hold)
+	assert.NoError(t, free(admin, name)())
+}
+
 // Two readers request the write lock, under the context of their hold and by their owner: both are
 // refused without waiting.
 func TestUpgradeIsRefusedAtOnce(t *testing.T) {

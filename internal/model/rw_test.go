@@ -109,7 +109,7 @@ func (m *rwModel) downgrade(reader *party, d dice) {
 	}
 	certain, lease := writer.holds(), modelLease{30000, true}
 	words := m.w.record(func() {
-		_, _ = rw.SendDowngrade(&acquire.Acquisition{Request: request.Request{Lease: fromMS(lease.ms)}, Lock: reader.lock, Ownership: reader.t})
+		_, _ = rw.SendDowngrade(&acquire.Acquisition{Request: request.Request{Lease: fromMS(lease.ms)}, Lock: reader.lock, Ownership: reader.t}, reader.t.Count()+1)
 	})
 	writer.grips, writer.phase = nil, ownership.Releasing
 	msg := &message{what: writer.name + " downgrades", words: words, light: true}

@@ -44,19 +44,11 @@ func Downgrade(ctx context.Context, h *hold.Handle) (*hold.Handle, error) {
 }
 
 func downgradeHold(ctx context.Context, s *ownership.Hold) (*hold.Handle, error) {
-	o := s.Ownership
-	lock := acquire.NewLock(o.Client, Read, o.Name())
-	n, began := owners.Of(lock.Client).Nest(o, &lock.Lock, nil), o.Client.Clock()
-	defer n.ForgetUnused()
-	for _, each := range []*ownership.Ownership{o, n} {
-		if !each.LockToRelease(ctx) {
-			if _, err := s.BeginRelease(); err != nil {
-				return nil, err
-			}
-			return nil, o.ReleaseFailed(transport.Answer{}, outcome.Unavailable(outcome.ErrSilent))
-		}
-		defer each.SendMu().Unlock()
+	o, began := s.Ownership, s.Ownership.Client.Clock()
+	if !o.LockToRelease(ctx) {
+		return nil, releaseLater(s)
 	}
+	defer o.SendMu().Unlock()
 	if err := s.MayDowngrade(); err != nil {
 		return nil, err
 	}
@@ -64,13 +56,49 @@ func downgradeHold(ctx context.Context, s *ownership.Hold) (*hold.Handle, error)
 	if err != nil {
 		return nil, err
 	}
+	r.Parent = o.Client.Reporter.Parent(ctx)
+	a := &acquire.Acquisition{Request: r, Lock: acquire.NewLock(o.Client, Read, o.Name()), Began: began}
+	count := enterReader(ctx, a, o)
+	if count == 0 {
+		return nil, releaseLater(s)
+	}
+	n := a.Ownership
+	defer n.ForgetUnused()
+	defer n.SendMu().Unlock()
 	if _, err := s.BeginRelease(); err != nil {
+		n.DropEntry()
 		return nil, err
 	}
-	r.Parent = o.Client.Reporter.Parent(ctx)
-	a := &acquire.Acquisition{Request: r, Lock: lock, Ownership: n, Began: began}
-	ans, err := SendDowngrade(a)
+	ans, err := SendDowngrade(a, count)
 	return downgradeAnswered(s, a, ans, err)
+}
+
+// releaseLater leaves the release of the write hold to the background, because commands that were sent before are not
+// answered.
+func releaseLater(s *ownership.Hold) error {
+	if _, err := s.BeginRelease(); err != nil {
+		return err
+	}
+	return s.Ownership.ReleaseFailed(transport.Answer{}, outcome.Unavailable(outcome.ErrSilent))
+}
+
+// enterReader locks SendMu of the ownership that reads for the writer, and counts the new read before the server does:
+// the last of its other reads may be released meanwhile. It returns the count, or 0 if SendMu is not free in time.
+func enterReader(ctx context.Context, a *acquire.Acquisition, writer *ownership.Ownership) (count int) {
+	for {
+		n := owners.Of(writer.Client).Nest(writer, &a.Lock.Lock, nil)
+		a.Ownership = n
+		if !n.LockToRelease(ctx) {
+			return 0
+		}
+		if n.CurrentPhase() == ownership.Acquiring {
+			return 1
+		}
+		if count = n.Enter(&a.Request, nil); count > 0 {
+			return count
+		}
+		n.SendMu().Unlock() // its last read has ended
+	}
 }
 
 // downgradeAnswered ends the write hold s, and makes the hold of a if the server has granted it. SendMu of both
@@ -112,11 +140,10 @@ func readRequest(s *ownership.Hold) (request.Request, error) {
 // downgradedBefore is the reply of lua/rw/downgrade.lua to a repetition, which changes nothing.
 const downgradedBefore = -2
 
-// SendDowngrade requests one more read hold in place of the write hold. It does not stop when the caller's
-// context ends: the write hold is given up.
-func SendDowngrade(a *acquire.Acquisition) (transport.Answer, error) {
+// SendDowngrade requests one more read hold in place of the write hold; count includes it. The request does not stop
+// when the caller's context ends: the write hold is given up.
+func SendDowngrade(a *acquire.Acquisition, count int) (transport.Answer, error) {
 	o, p, c := a.Ownership, a.Lock, a.Ownership.Client
-	count := o.Count() + 1
 	o.HoldsRequested(count)
 	ans, err := c.Sender.Call(c.Sender.Detached(context.Background()), nil, script.RWDowngrade.Confirmed(c.Replication),
 		append(Keys(p.Names.Key), LeaseKeys(p.Names.Key, o.Wire)+strconv.Itoa(count)),
@@ -142,7 +169,8 @@ func arrive(a *acquire.Acquisition, ans transport.Answer) (*hold.Handle, error) 
 	}
 	s, cause := o.AddHold(&a.Request, a.Under, ans)
 	if cause != nil {
-		return abandonEntry(a, cause)
+		o.UndoLater(0, a.Lease)
+		return nil, cause
 	}
 	return hold.New(s), nil
 }
@@ -153,6 +181,7 @@ func abandonEntry(a *acquire.Acquisition, cause error) (*hold.Handle, error) {
 	if o.CurrentPhase() == ownership.Acquiring {
 		return a.Conclude(cause)
 	}
+	o.DropEntry()
 	o.UndoLater(0, a.Lease)
 	return nil, cause
 }
