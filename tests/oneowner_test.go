@@ -2,6 +2,7 @@ package tests
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -75,4 +76,51 @@ func TestGoroutinesOfOneOwner(t *testing.T) {
 			assert.NoError(t, free(admin, name)())
 		})
 	}
+}
+
+// Reads under one write hold come and go. None is refused, and each lasts until its Unlock.
+func TestReadsUnderAWriter(t *testing.T) {
+	t.Parallel()
+	server := rig.Shared()
+	// readers read under a write hold, until they have read that often or the context ends.
+	readers := func(ctx context.Context, t *testing.T, lock anyLock, times int) *sync.WaitGroup {
+		all := rig.Goroutines(t)
+		for range 8 {
+			all.Go(func() {
+				for range times {
+					hold, err := lock.TryLock(ctx)
+					if ctx.Err() != nil && err != nil || !assert.NoError(t, err) {
+						return
+					}
+					assert.NoError(t, hold.Unlock(context.Background()))
+				}
+			})
+		}
+		return all
+	}
+	t.Run("and goes on", func(t *testing.T) {
+		t.Parallel()
+		name := rig.Name(t)
+		rw, admin := connect(t, server).NewRWLock(name), rig.NewAdmin(t, server)
+		writer := mustLock(t, rw.Writer())
+		readers(writer.Context(within(t, time.Minute)), t, rw.Reader(), rig.Sized(100)).Wait()
+		assert.EqualValues(t, 1, countInRedis(t, admin, name), "the write hold alone")
+		mustUnlock(t, writer)
+		assert.NoError(t, free(admin, name)())
+	})
+	t.Run("which is downgraded", func(t *testing.T) {
+		t.Parallel()
+		name := rig.Name(t)
+		rw, admin := connect(t, server).NewRWLock(name), rig.NewAdmin(t, server)
+		for range rig.Sized(50) {
+			writer := mustLock(t, rw.Writer())
+			all := readers(writer.Context(within(t, time.Minute)), t, rw.Reader(), 1<<20)
+			rest(time.Millisecond)
+			read, err := writer.Downgrade(t.Context())
+			require.NoError(t, err)
+			all.Wait()
+			mustUnlock(t, read)
+			rig.Eventually(t, soon, "what was requested in the end is undone", free(admin, name))
+		}
+	})
 }

@@ -50,13 +50,13 @@ func (a *Acquisition) reenter(ctx context.Context) (*hold.Handle, error) {
 	}
 }
 
-// lockSendMu waits for another call of the same owner. A call that uses the lock waits only for the server; a
-// call that acquires it waits for whatever delays the acquisition.
+// lockSendMu waits for another call of the same owner. A call that uses the lock, or reads for an owner that writes,
+// waits only for the server; a call that acquires it waits for whatever delays the acquisition.
 func (a *Acquisition) lockSendMu(ctx context.Context, o *ownership.Ownership) error {
 	if o.SendMu().TryLock() {
 		return nil
 	}
-	if !a.Waits && !o.Live() {
+	if !a.Waits && !o.Live() && !o.IsNested() {
 		return fault.ErrNotAcquired
 	}
 	if o.SendMu().Lock(ctx) == nil {
@@ -65,7 +65,7 @@ func (a *Acquisition) lockSendMu(ctx context.Context, o *ownership.Ownership) er
 	err := fault.ContextError(ctx)
 	q := o.Client.Lines.Use(o.LineKey())
 	defer q.Done()
-	if o.Live() {
+	if o.Live() || o.IsNested() {
 		return outcome.Unavailable(err)
 	}
 	return WithOwnHold(a.Lock.Client, o.Names.Key, q.In(o.Lock.Spec.Line).WaitError(ctx, err, nil))
@@ -83,11 +83,16 @@ func (a *Acquisition) unlockSendMu() {
 // which other calls, above all the renewal, get SendMu.
 func (a *Acquisition) enter(ctx context.Context, o *ownership.Ownership) (h *hold.Handle, again bool, err error) {
 	a.Ownership = o
-	if o.CurrentPhase() == ownership.Acquiring {
+	phase := o.CurrentPhase()
+	if phase == ownership.Acquiring {
 		a.hasSendMu = true
 		return nil, false, nil
 	}
 	defer o.SendMu().Unlock()
+	if phase == ownership.Releasing && o.IsNested() { // the next read has the same name in Redis
+		err = o.CompleteRelease(ctx, o.Client.Closing)
+		return nil, err == nil || line.WorthWaiting(ctx, err) && a.hasTime(), err
+	}
 	wanted := a.Request
 	if h, again, err = a.addOne(ctx); again {
 		a.Request = wanted // it may begin a hold of its own, with other limits

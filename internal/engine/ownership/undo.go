@@ -44,12 +44,20 @@ func (o *Ownership) Undo(ctx context.Context, stop <-chan struct{}) outcome.Outc
 
 // UndoLocked is Undo with sendMu held.
 func (o *Ownership) UndoLocked(ctx context.Context, stop <-chan struct{}) outcome.Outcome {
+	return outcome.Classify(o.CompleteRelease(ctx, stop))
+}
+
+// CompleteRelease completes a release that another goroutine has begun. sendMu is held.
+func (o *Ownership) CompleteRelease(ctx context.Context, stop <-chan struct{}) error {
 	a, err := o.sendCount(ctx, stop)
-	if err != nil {
-		return outcome.Classify(err)
+	if err == nil {
+		o.undoAnswered(a)
+		return nil
 	}
-	o.undoAnswered(a)
-	return outcome.Answered
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.Doubt.Release = o.Doubt.Release || a.Doubt
+	return err
 }
 
 // undoAnswered notes the answer to an undo in the background.

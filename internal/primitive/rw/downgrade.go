@@ -46,7 +46,7 @@ func Downgrade(ctx context.Context, h *hold.Handle) (*hold.Handle, error) {
 func downgradeHold(ctx context.Context, s *ownership.Hold) (*hold.Handle, error) {
 	o, began := s.Ownership, s.Ownership.Client.Clock()
 	if !o.LockToRelease(ctx) {
-		return nil, releaseLater(s)
+		return nil, releaseLater(s, outcome.Unavailable(outcome.ErrSilent))
 	}
 	defer o.SendMu().Unlock()
 	if err := s.MayDowngrade(); err != nil {
@@ -58,9 +58,9 @@ func downgradeHold(ctx context.Context, s *ownership.Hold) (*hold.Handle, error)
 	}
 	r.Parent = o.Client.Reporter.Parent(ctx)
 	a := &acquire.Acquisition{Request: r, Lock: acquire.NewLock(o.Client, Read, o.Name()), Began: began}
-	count := enterReader(ctx, a, o)
-	if count == 0 {
-		return nil, releaseLater(s)
+	count, err := enterReader(ctx, a, o)
+	if err != nil {
+		return nil, releaseLater(s, err)
 	}
 	n := a.Ownership
 	defer n.ForgetUnused()
@@ -73,32 +73,36 @@ func downgradeHold(ctx context.Context, s *ownership.Hold) (*hold.Handle, error)
 	return downgradeAnswered(s, a, ans, err)
 }
 
-// releaseLater leaves the release of the write hold to the background, because commands that were sent before are not
-// answered.
-func releaseLater(s *ownership.Hold) error {
+// releaseLater leaves the release of the write hold to the background, because an earlier command has failed.
+func releaseLater(s *ownership.Hold, failed error) error {
 	if _, err := s.BeginRelease(); err != nil {
 		return err
 	}
-	return s.Ownership.ReleaseFailed(transport.Answer{}, outcome.Unavailable(outcome.ErrSilent))
+	return s.Ownership.ReleaseFailed(transport.Answer{}, failed)
 }
 
 // enterReader locks SendMu of the ownership that reads for the writer, and counts the new read before the server does:
-// the last of its other reads may be released meanwhile. It returns the count, or 0 if SendMu is not free in time.
-func enterReader(ctx context.Context, a *acquire.Acquisition, writer *ownership.Ownership) (count int) {
-	for {
+// the last of its other reads may be released meanwhile. It returns the count, or an error if commands for these reads
+// are not answered.
+func enterReader(ctx context.Context, a *acquire.Acquisition, writer *ownership.Ownership) (count int, err error) {
+	for err == nil {
 		n := owners.Of(writer.Client).Nest(writer, &a.Lock.Lock, nil)
 		a.Ownership = n
 		if !n.LockToRelease(ctx) {
-			return 0
+			return 0, outcome.Unavailable(outcome.ErrSilent)
 		}
 		if n.CurrentPhase() == ownership.Acquiring {
-			return 1
+			return 1, nil
 		}
 		if count = n.Enter(&a.Request, nil); count > 0 {
-			return count
+			return count, nil
 		}
-		n.SendMu().Unlock() // its last read has ended
+		if n.CurrentPhase() == ownership.Releasing {
+			err = n.CompleteRelease(writer.Client.Sender.Detached(ctx), nil)
+		}
+		n.SendMu().Unlock()
 	}
+	return 0, err
 }
 
 // downgradeAnswered ends the write hold s, and makes the hold of a if the server has granted it. SendMu of both
