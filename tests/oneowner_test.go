@@ -78,6 +78,27 @@ func TestGoroutinesOfOneOwner(t *testing.T) {
 	}
 }
 
+// An owner reads while another goroutine of it releases its write hold. It reads under that hold, or waits like any other
+// reader.
+func TestGoroutinesOfOneOwner_read_and_write(t *testing.T) {
+	t.Parallel()
+	server, name := rig.Shared(), rig.Name(t)
+	client := connect(t, server)
+	rw, task := client.NewRWLock(name), latchkey.WithOwner(within(t, time.Minute), client.NewOwner())
+	for range rig.Sized(500) {
+		writer, err := rw.Writer().Lock(task)
+		require.NoError(t, err)
+		readers := []<-chan acquisition{lockInBackground(task, rw.Reader()), lockInBackground(task, rw.Reader())}
+		mustUnlock(t, writer)
+		for _, each := range readers {
+			read := rig.Await(t, soon, "a reader", each)
+			require.NoError(t, read.err)
+			mustUnlock(t, read.hold)
+		}
+	}
+	assert.NoError(t, free(rig.NewAdmin(t, server), name)())
+}
+
 // Reads under one write hold come and go. None is refused, and each lasts until its Unlock.
 func TestReadsUnderAWriter(t *testing.T) {
 	t.Parallel()

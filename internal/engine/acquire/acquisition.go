@@ -119,11 +119,10 @@ func (a *Acquisition) Run(ctx context.Context) (*hold.Handle, error) {
 	defer cancel()
 	a.setQuiet(ctx)
 	h, err := a.reenter(ctx)
-	entered := h != nil
 	if h == nil && err == nil {
 		defer a.unlockSendMu()
 		switch wait := a.Lock.Spec.Wait; {
-		case !a.Waits, a.Ownership != nil && a.Ownership.IsNested(): // an owner that writes need not wait to read
+		case !a.Waits:
 			_, err = a.Attempt(ctx, 0)
 		case wait != nil:
 			err = wait(ctx, a)
@@ -136,13 +135,13 @@ func (a *Acquisition) Run(ctx context.Context) (*hold.Handle, error) {
 	}
 	if err != nil {
 		err = a.failure(given, err)
-		a.ObserveEnd(entered, err)
+		a.ObserveEnd(false, err)
 		return nil, err
 	}
 	if a.Note != "" {
 		a.attachNotes(h)
 	}
-	a.ObserveEnd(entered, nil)
+	a.ObserveEnd(h.Backend().(*ownership.Hold).Within != nil, nil)
 	return h, nil
 }
 

@@ -13,9 +13,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport/retry"
 )
 
-// reenter re-enters the hold that the call is for. If it returns neither a hold nor an error, the caller begins
-// a hold: for a.ownership, whose SendMu the call then has locked, or for a fresh owner if that is nil. If an ownership
-// ends while reenter waits for its SendMu, reenter resolves it again.
+// reenter re-enters the hold that the call is for, or makes the first read of an owner that writes. If it returns
+// neither a hold nor an error, the caller begins a hold: for a.ownership, whose SendMu the call then has locked, or for
+// a fresh owner if that is nil. If an ownership ends meanwhile, reenter resolves it again.
 func (a *Acquisition) reenter(ctx context.Context) (*hold.Handle, error) {
 	for {
 		a.Ownership, a.Under = nil, nil // what was to be re-entered before may be over
@@ -74,6 +74,7 @@ func (a *Acquisition) lockSendMu(ctx context.Context, o *ownership.Ownership) er
 // unlockSendMu unlocks SendMu of an ownership that others may know.
 func (a *Acquisition) unlockSendMu() {
 	if a.hasSendMu {
+		a.hasSendMu = false
 		a.Ownership.SendMu().Unlock()
 	}
 }
@@ -86,6 +87,9 @@ func (a *Acquisition) enter(ctx context.Context, o *ownership.Ownership) (h *hol
 	phase := o.CurrentPhase()
 	if phase == ownership.Acquiring {
 		a.hasSendMu = true
+		if o.IsNested() {
+			return a.readFirst(ctx)
+		}
 		return nil, false, nil
 	}
 	defer o.SendMu().Unlock()
@@ -98,6 +102,19 @@ func (a *Acquisition) enter(ctx context.Context, o *ownership.Ownership) (h *hol
 		a.Request = wanted // it may begin a hold of its own, with other limits
 	}
 	return h, again, err
+}
+
+// readFirst makes the first read of an owner that writes, which need not wait. again is true if the write hold was
+// released just before.
+func (a *Acquisition) readFirst(ctx context.Context) (h *hold.Handle, again bool, err error) {
+	defer a.unlockSendMu()
+	_, err = a.Attempt(ctx, 0)
+	gone := outcome.HasCode(err, "LATCHKEY_GONE")
+	h, err = a.Conclude(err)
+	if gone && a.Ownership.Sibling.IsReleased() && !errors.Is(err, fault.ErrUnknownOutcome) {
+		return nil, true, nil
+	}
+	return h, false, err
 }
 
 // addOne raises the count of the ownership by one. again is as for enter.
@@ -124,6 +141,7 @@ func (a *Acquisition) addOne(ctx context.Context) (h *hold.Handle, again bool, e
 	}
 	// It ended while the answer was in flight, and must not become live again: the re-entry that the server
 	// counted is undone.
+	o.DropEntry()
 	o.UndoLater(0, a.Lease)
 	if errors.Is(cause, fault.ErrNotHeld) {
 		return nil, true, nil

@@ -145,11 +145,6 @@ func (o *Ownership) Enter(r *request.Request, under *hold.Item) (count int) {
 func (o *Ownership) DropEntry() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.dropEntry()
-}
-
-// dropEntry is DropEntry. o.mu is held.
-func (o *Ownership) dropEntry() {
 	if o.Phase == Held && o.Holds.Unreserve() {
 		o.lastReleaseBegins()
 	}
@@ -168,7 +163,6 @@ func (o *Ownership) AddHold(r *request.Request, under *hold.Item, a transport.An
 	}
 	outer := o.Holds.OutermostFor(under)
 	if o.Phase != Held || outer == nil {
-		o.dropEntry()
 		return nil, cmp.Or(o.Holds.Cause, fault.ErrNotHeld)
 	}
 	s = &Hold{Ownership: o, Item: hold.Item{
@@ -217,6 +211,13 @@ func (o *Ownership) Live() bool { return o.CurrentPhase() == Held }
 func (o *Ownership) Usable() bool {
 	now := o.CurrentPhase()
 	return now == Acquiring || now == Held
+}
+
+// IsReleased reports whether its last release has begun, before it was lost.
+func (o *Ownership) IsReleased() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.Phase >= Releasing && o.Holds.Cause == nil
 }
 
 // valid returns for how long the holds can be relied on without a reply from the server. o.mu is held.

@@ -173,8 +173,7 @@ func arrive(a *acquire.Acquisition, ans transport.Answer) (*hold.Handle, error) 
 	}
 	s, cause := o.AddHold(&a.Request, a.Under, ans)
 	if cause != nil {
-		o.UndoLater(0, a.Lease)
-		return nil, cause
+		return abandonEntry(a, cause)
 	}
 	return hold.New(s), nil
 }
