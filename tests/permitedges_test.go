@@ -309,6 +309,45 @@ func TestLeaseOfAPermitThatIsLost(t *testing.T) {
 	assert.Error(t, rig.Await(t, soon, "the end of the call", done), "the permit says %v", p.Err())
 }
 
+// A permit whose release has failed is no longer held: the background repeats the release. So its lease cannot be set,
+// and its release by id is the same release.
+func TestPermitWhoseReleaseHasFailed(t *testing.T) {
+	t.Parallel()
+	for sort, open := range ttlPools {
+		for what, meanwhile := range map[string]func(ctx context.Context, t *testing.T, s ttlPool, id string){
+			"its lease is set": func(ctx context.Context, t *testing.T, s ttlPool, id string) {
+				require.ErrorIs(t, s.SetLease(ctx, id, time.Minute), latchkey.ErrNotHeld)
+			},
+			"it is released by its id": func(ctx context.Context, t *testing.T, s ttlPool, id string) {
+				states, err := s.Release(ctx, id)
+				require.ErrorIs(t, err, latchkey.ErrUnknownOutcome)
+				assert.Equal(t, []latchkey.PermitState{latchkey.PermitUndecided}, states)
+			},
+		} {
+			t.Run(sort+", "+what, func(t *testing.T) {
+				t.Parallel()
+				server, name, ctx := rig.Shared(), rig.Name(t), within(t, time.Minute)
+				tap, ends := rig.NewTap(t, server), make(chan latchkey.Event, 10)
+				options := latchkey.Options{RetryBudget: brief.RetryBudget, Observer: func(e latchkey.Event) {
+					if e.Type == latchkey.EventLost || e.Type == latchkey.EventReleased {
+						ends <- e
+					}
+				}}
+				s := open(connectVia(t, server, tap.Addr(), options), name)
+				require.NoError(t, firstOf(s.TrySetPermits(ctx, 1)))
+				p, err := s.Acquire(ctx, latchkey.Lease(time.Hour))
+				require.NoError(t, err)
+				heal := tap.Refuse(func(c rig.Command) bool { return c.Script() == "permit/leave" }, "LOADING wait")
+				require.ErrorIs(t, p.Release(ctx), latchkey.ErrUnknownOutcome)
+				meanwhile(ctx, t, s, p.ID())
+				heal()
+				assert.Equal(t, latchkey.EventReleased, rig.Await(t, soon, "the end", ends).Type, "it is not lost")
+				require.NoError(t, firstOf(s.TryAcquire(ctx)))
+			})
+		}
+	}
+}
+
 // Waiters of one client share the notes of operations.
 func TestNotesAreFew(t *testing.T) {
 	server := rig.Shared()

@@ -21,6 +21,7 @@ type ttlPool interface {
 	SetTTL(ctx context.Context, d time.Duration) (bool, error)
 	Delete(ctx context.Context) (bool, error)
 	SetLease(ctx context.Context, id string, d time.Duration) error
+	Release(ctx context.Context, ids ...string) ([]latchkey.PermitState, error)
 }
 
 var ttlPools = map[string]func(*latchkey.Client, string) ttlPool{

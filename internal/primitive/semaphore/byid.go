@@ -62,10 +62,11 @@ func (s *Pool) Release(ctx context.Context, ids []string) ([]State, error) {
 	return states, err
 }
 
-// own returns the ownership of a permit that this client holds, or nil.
+// own returns the ownership of a permit that this client holds or is releasing, or nil. The server may still have a
+// permit whose release has failed; its state is that of the ownership.
 func (s *Pool) own(id string) *ownership.Ownership {
 	o := owners.Of(s.Client).Known(permitName(s.Names.Key, id))
-	if o == nil || !o.Live() {
+	if o == nil || o.CurrentPhase() == ownership.Acquiring {
 		return nil
 	}
 	return o
