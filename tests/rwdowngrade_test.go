@@ -2,6 +2,8 @@ package tests
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -113,6 +115,53 @@ func TestDowngradeWhileAReadUnderItIsReleased(t *testing.T) {
 	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
 	mustUnlock(t, got.hold)
 	assert.NoError(t, free(admin, name)())
+}
+
+// A reader and a writer of the client that downgrades wait for it. The reader comes in at once, although the writer
+// would keep new readers out.
+func TestDowngradeLetsReadersOfTheClientIn(t *testing.T) {
+	t.Parallel()
+	server, name := rig.Shared(), rig.Name(t)
+	client, admin := connect(t, server, byMessageOnly), rig.NewAdmin(t, server)
+	rw := client.NewRWLock(name)
+	require.NoError(t, rig.InTime(t, func(int) error { // a busy machine may miss the turn of the readers
+		for range 12 {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			hold := mustLock(t, rw.Writer())
+			reader := lockInBackground(ctx, rw.Reader())
+			readerNoted(t, admin, name)
+			writer := lockInBackground(ctx, rw.Writer())
+			rig.Eventually(t, soon, "the writer waits", func() error {
+				if n := client.Waiting()[latchkey.KindWrite]; n != 1 {
+					return fmt.Errorf("%d wait", n)
+				}
+				return nil
+			})
+			read, err := hold.Downgrade(t.Context())
+			require.NoError(t, err)
+			var came acquisition
+			select {
+			case came = <-reader:
+			case <-time.After(leeway):
+				cancel()
+				mustUnlock(t, read)
+				for _, each := range []<-chan acquisition{reader, writer} {
+					if came = <-each; came.err == nil {
+						mustUnlock(t, came.hold)
+					}
+				}
+				return errors.New("the reader is kept out")
+			}
+			require.NoError(t, came.err)
+			mustUnlock(t, came.hold)
+			mustUnlock(t, read)
+			came = rig.Await(t, soon, "the writer", writer)
+			require.NoError(t, came.err)
+			mustUnlock(t, came.hold)
+		}
+		return nil
+	}))
 }
 
 // Two readers request the write lock, under the context of their hold and by their owner: both are

@@ -13,7 +13,7 @@
 --         -1 if the server refused it, -2 if that was so before this call
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --
--- Cost: 23 commands, 5 more if others wait; O(log n) in the readers. Works on a server that is out of
+-- Cost: 27 commands, 1 more if others wait; O(log n) in the readers. Works on a server that is out of
 -- memory. Idempotent: counts are absolute.
 lease, count = tonumber(lease), tonumber(count)
 local next = ''

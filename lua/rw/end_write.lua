@@ -58,7 +58,7 @@ local function endWrite(reads)
   else
     redis.call('del', key, leases, writers, notes)
   end
-  if not waiting then
+  if not waiting and reads == 0 then
     return announce()
   end
   local readers, granted = beginTurn(reads), nil

@@ -99,7 +99,7 @@ func TestRWScripts_costs(t *testing.T) {
 	require.Nil(t, s.unread(4, "undo of a read, nothing there", ownerA))
 
 	require.Nil(t, s.write(8, "write, a free lock", ownerC))
-	require.Equal(t, int64(0), s.costs(23, "downgrade", "rw/downgrade",
+	require.Equal(t, int64(0), s.costs(27, "downgrade", "rw/downgrade",
 		append(rw.Keys(s.keys.Key), rw.LeaseKeys(s.keys.Key, ownerC)+"1"),
 		ownerC, "30000", "1", "8", "PUBLISH", rw.Channel(s.keys.Key), line.PresenceChannel(s.keys.Key)))
 	require.Nil(t, s.read(11, "read, beside others", ownerA))

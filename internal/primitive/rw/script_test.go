@@ -155,6 +155,12 @@ func (s rwScripts) unwriteArgs(owner string, count int, waiting, own, next strin
 		own, next, "latchkey:{", "}", "1", "30000", line.PresenceChannel(s.keys.Key), "5000", s.keys.Queue()}
 }
 
+func (s rwScripts) downgrade(owner, number string) any {
+	s.t.Helper()
+	return s.twice(script.RWDowngrade, append(rw.Keys(s.keys.Key), rw.LeaseKeys(s.keys.Key, owner)+"1"),
+		owner, "30000", "1", number, "PUBLISH", rw.Channel(s.keys.Key), line.PresenceChannel(s.keys.Key))
+}
+
 func (s rwScripts) renew(owner, side, number, lease string) any {
 	s.t.Helper()
 	all, reads := rw.Keys(s.keys.Key), 0
@@ -230,11 +236,7 @@ func TestRWScripts_upgrade_is_refused(t *testing.T) {
 func TestRWScripts_downgrade(t *testing.T) {
 	s := newRWScripts(t)
 	require.Nil(t, s.write(ownerA, 1, ""))
-	downgrade := func() any {
-		return s.twice(script.RWDowngrade, append(rw.Keys(s.keys.Key), rw.LeaseKeys(s.keys.Key, ownerA)+"1"),
-			ownerA, "30000", "1", "8", "PUBLISH", rw.Channel(s.keys.Key), line.PresenceChannel(s.keys.Key))
-	}
-	require.Equal(t, int64(0), downgrade())
+	require.Equal(t, int64(0), s.downgrade(ownerA, "8"))
 	require.Equal(t, map[string]string{"mode": "read", ownerA: "1"}, s.state().lock)
 	require.Equal(t, []any{int64(1)}, s.renew(ownerA, "read", "8", "30000"))
 	require.Equal(t, []any{int64(0)}, s.renew(ownerA, "write", "", "30000"))
@@ -383,6 +385,29 @@ func TestRWScripts_waiting_writer_bars_new_readers(t *testing.T) {
 }
 
 // After a write, readers that have been waiting go before the next writer, and other readers do not.
+// The owner goes on reading after its write, and nobody waits to write at the end of it. Readers that have waited go
+// before a writer that comes just after that.
+func TestRWScripts_readers_turn_beside_the_owner(t *testing.T) {
+	for what, end := range map[string]func(rwScripts) any{
+		"downgrade": func(s rwScripts) any { return s.downgrade(ownerA, "8") },
+		"release": func(s rwScripts) any {
+			require.Nil(t, s.read(ownerA, 1, "8"))
+			return s.unwrite(ownerA, 0, "0")
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			s := newRWScripts(t)
+			require.Nil(t, s.write(ownerA, 1, "5000"))
+			require.IsType(t, int64(0), s.read(ownerB, 1, ""))
+			require.Equal(t, int64(0), end(s))
+			s.do("HINCRBY", rw.Keys(s.keys.Key)[3], "open", "60000") // their turn may be over before the next command arrives
+			require.IsType(t, int64(0), s.write(ownerC, 1, "5000"))
+			require.IsType(t, int64(0), s.read(ownerC+"1", 1, ""), "it has come after the write")
+			require.Nil(t, s.readAgain(ownerB), "though a writer waits")
+		})
+	}
+}
+
 func TestRWScripts_readers_turn_after_a_write(t *testing.T) {
 	s := newRWScripts(t)
 	require.Nil(t, s.write(ownerA, 1, "5000"))
