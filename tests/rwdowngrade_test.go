@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -115,6 +116,50 @@ func TestDowngradeWhileAReadUnderItIsReleased(t *testing.T) {
 	require.ErrorIs(t, err, latchkey.ErrNotAcquired)
 	mustUnlock(t, got.hold)
 	assert.NoError(t, free(admin, name)())
+}
+
+// The error of a downgrade says once what the server has replied, and speaks of no other call.
+func TestErrorOfADowngrade(t *testing.T) {
+	t.Parallel()
+	for reply, want := range map[string]error{"NOPERM denied": nil, "LOADING wait": latchkey.ErrUnknownOutcome} {
+		t.Run(reply, func(t *testing.T) {
+			t.Parallel()
+			server, name := rig.Shared(), rig.Name(t)
+			tap := rig.NewTap(t, server)
+			rw := connectVia(t, server, tap.Addr(), brief).NewRWLock(name)
+			for _, reads := range []bool{false, true} {
+				hold := mustLock(t, rw.Writer())
+				if reads {
+					defer unlockInTheEnd(t, mustLockUnder(hold.Context(t.Context()), t, rw.Reader()))
+				}
+				heal := tap.Refuse(func(c rig.Command) bool { return c.Script() == "rw/downgrade" }, reply)
+				_, err := hold.Downgrade(t.Context())
+				heal()
+				require.ErrorContains(t, err, `downgrade "`+name+`": `)
+				assert.Equal(t, 1, strings.Count(err.Error(), reply), "%v", err)
+				assert.NotContains(t, err.Error(), "unlock")
+				assert.Equal(t, want != nil, errors.Is(err, latchkey.ErrUnknownOutcome), "%v", err)
+				unlockInTheEnd(t, hold)
+			}
+		})
+	}
+}
+
+// A downgrade that the server cannot answer does not delay the renewal of the owner's other reads for too long.
+func TestDowngradeInTroubleLeavesReadsAlone(t *testing.T) {
+	t.Parallel()
+	server, name := rig.Shared(), rig.Name(t)
+	tap := rig.NewTap(t, server)
+	const lease = 12 * time.Second
+	rw := connectVia(t, server, tap.Addr(), latchkey.Options{Lease: lease, RetryBudget: lease}).NewRWLock(name)
+	hold := mustLock(t, rw.Writer())
+	read := mustLockUnder(hold.Context(t.Context()), t, rw.Reader())
+	rest(lease / 4) // the first renewal is later
+	defer tap.Refuse(func(c rig.Command) bool { return c.Script() == "rw/downgrade" }, "LOADING wait")()
+	_, err := hold.Downgrade(t.Context())
+	require.ErrorIs(t, err, latchkey.ErrUnavailable)
+	require.NoError(t, read.Err())
+	mustUnlock(t, read)
 }
 
 // A reader and a writer of the client that downgrades wait for it. The reader comes in at once, although the writer

@@ -25,7 +25,7 @@ func (s *Hold) release(ctx context.Context) error {
 		return err
 	}
 	if !o.LockToRelease(ctx) {
-		return o.ReleaseFailed(transport.Answer{}, outcome.Unavailable(outcome.ErrSilent))
+		return fault.Op("unlock", o.Name(), o.ReleaseFailed(transport.Answer{}, outcome.Unavailable(outcome.ErrSilent))...)
 	}
 	defer o.sendMu.Unlock()
 	if done, err := s.ReportRelease(); done {
@@ -40,7 +40,7 @@ func (s *Hold) release(ctx context.Context) error {
 	a, err := o.sendCount(o.Client.Sender.Detached(ctx), nil)
 	switch {
 	case err != nil:
-		return o.ReleaseFailed(a.Answer, err)
+		return fault.Op("unlock", o.Name(), o.ReleaseFailed(a.Answer, err)...)
 	case o.goneAtRelease(a):
 		return fault.Op("unlock", o.Name(), fault.ErrNotHeld, fault.ErrLost)
 	}
@@ -129,8 +129,8 @@ func (o *Ownership) goneAtRelease(a releaseAnswer) bool {
 	return true
 }
 
-// ReleaseFailed leaves the rest to the background.
-func (o *Ownership) ReleaseFailed(a transport.Answer, err error) error {
+// ReleaseFailed leaves the rest to the background, and returns the causes of the error of the call.
+func (o *Ownership) ReleaseFailed(a transport.Answer, err error) (causes []error) {
 	o.mu.Lock()
 	o.Doubt.Release = o.Doubt.Release || a.Doubt
 	o.Turn.Next.AcquisitionAnswered(a) // the release may yet put it into the queue or give it the lock
@@ -144,9 +144,9 @@ func (o *Ownership) ReleaseFailed(a transport.Answer, err error) error {
 	line.GiveUp(left)
 	o.UndoLater(0, span)
 	if outcome.Classify(err) == outcome.Refused {
-		return fault.Op("unlock", o.Name(), err)
+		return []error{err}
 	}
-	return fault.Op("unlock", o.Name(), fault.ErrUnknownOutcome, err)
+	return []error{fault.ErrUnknownOutcome, err}
 }
 
 // released ends a hold that the server has released, and after the last one the ownership.

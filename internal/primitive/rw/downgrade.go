@@ -65,9 +65,9 @@ func downgradeHold(ctx context.Context, s *ownership.Hold) (*hold.Handle, error)
 	n := a.Ownership
 	defer n.ForgetUnused()
 	defer n.SendMu().Unlock()
-	if _, err := s.BeginRelease(); err != nil {
+	if _, over := s.BeginRelease(); over != nil {
 		n.DropEntry()
-		return nil, err
+		return nil, fault.NotHeld(s.EndedBecause())
 	}
 	ans, err := SendDowngrade(a, count)
 	return downgradeAnswered(s, a, ans, err)
@@ -75,10 +75,10 @@ func downgradeHold(ctx context.Context, s *ownership.Hold) (*hold.Handle, error)
 
 // releaseLater leaves the release of the write hold to the background, because an earlier command has failed.
 func releaseLater(s *ownership.Hold, failed error) error {
-	if _, err := s.BeginRelease(); err != nil {
-		return err
+	if _, over := s.BeginRelease(); over != nil {
+		return fault.NotHeld(s.EndedBecause())
 	}
-	return s.Ownership.ReleaseFailed(transport.Answer{}, failed)
+	return errors.Join(s.Ownership.ReleaseFailed(transport.Answer{}, failed)...)
 }
 
 // enterReader locks SendMu of the ownership that reads for the writer, and counts the new read before the server does:
@@ -114,8 +114,11 @@ func downgradeAnswered(
 	switch {
 	case err != nil:
 		a.Ownership.AcquisitionAnswered(ans)
-		_, err = abandonEntry(a, err)
-		return nil, errors.Join(err, o.ReleaseFailed(ans, err))
+		_, failed := abandonEntry(a, err)
+		if causes := o.ReleaseFailed(ans, err); !errors.Is(failed, fault.ErrUnknownOutcome) {
+			failed = errors.Join(causes...)
+		}
+		return nil, failed
 	case ans.Null:
 		o.Lose(fault.ErrLost, "the key was gone when the hold was downgraded")
 		_, err = abandonEntry(a, fault.ErrLost)
@@ -149,7 +152,8 @@ const downgradedBefore = -2
 func SendDowngrade(a *acquire.Acquisition, count int) (transport.Answer, error) {
 	o, p, c := a.Ownership, a.Lock, a.Ownership.Client
 	o.HoldsRequested(count)
-	ans, err := c.Sender.Call(c.Sender.Detached(context.Background()), nil, script.RWDowngrade.Confirmed(c.Replication),
+	ctx, on := c.Sender.Detached(context.Background()), o.Terms(false) // other reads of the owner need renewals meanwhile
+	ans, err := c.Sender.CallOn(ctx, nil, on, script.RWDowngrade.Confirmed(c.Replication),
 		append(Keys(p.Names.Key), LeaseKeys(p.Names.Key, o.Wire)+strconv.Itoa(count)),
 		[]string{
 			o.Wire, c.LeaseText(a.Lease), strconv.Itoa(count), readNumber(o),
