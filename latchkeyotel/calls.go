@@ -30,8 +30,11 @@ func newCalls(meter metric.Meter) (*calls, error) {
 // WatchClient adds the calls of a client that wait to latchkey.calls.waiting, by kind, until stop is called. Each
 // collection reads the number from the client ([latchkey.Client.Waiting]): it cannot drift, and sends nothing. If you
 // watch several clients, the metric has their sums. Call WatchClient once for each client, and stop when you close the
-// client.
+// client. For a nil client it does nothing.
 func (o *Observer) WatchClient(c *latchkey.Client) (stop func()) {
+	if c == nil {
+		return func() {}
+	}
 	return o.calls.watch(&clientWatch{c})
 }
 

@@ -21,7 +21,9 @@ type settings struct {
 func newSettings(options []Option) settings {
 	s := settings{meters: otel.GetMeterProvider(), tracers: otel.GetTracerProvider()}
 	for _, option := range options {
-		option(&s)
+		if option != nil {
+			option(&s)
+		}
 	}
 	return s
 }

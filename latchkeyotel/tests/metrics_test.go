@@ -382,6 +382,22 @@ func TestOneObserverOfManyClients(t *testing.T) {
 	})
 }
 
+// Nil is refused or does nothing, and nothing panics.
+func TestNil(t *testing.T) {
+	_, err := latchkeyotel.New(nil)
+	require.NoError(t, err)
+	b := newBench(t)
+	for _, object := range []latchkeyotel.Object{nil, (*latchkey.Lock)(nil), (*latchkey.Semaphore)(nil)} {
+		_, err := b.observer.Watch(object)
+		require.ErrorContains(t, err, "nil")
+	}
+	_, err = b.observer.Watch(nil)
+	require.ErrorContains(t, err, "nil")
+	stop := b.observer.WatchClient(nil)
+	assert.Empty(t, b.values(t))
+	stop()
+}
+
 func TestProviderIsNil(t *testing.T) {
 	_, err := latchkeyotel.New(latchkeyotel.WithMeterProvider(nil))
 	require.Error(t, err)
