@@ -28,7 +28,7 @@ type Object interface{ Name() string }
 //   - a [latchkey.PermitSemaphore]: all three
 //   - a [latchkey.CountDownLatch]: latchkey.latch.count
 //
-// and returns an error for anything else. The attribute latchkey.kind is lock for every Lock, and permit for every
+// and returns an error for anything else, nil included. The attribute latchkey.kind is lock for every Lock, and permit for every
 // PermitSemaphore, whatever constructor has made it. latchkey.waiters is the length of the queue on the server, of all
 // processes. The queue of a fair lock or semaphore, of writers and of a barrier has each waiter. The queue of another
 // lock or PermitSemaphore has each client once, for all its goroutines: [Observer.WatchClient] counts those. The waiters
