@@ -75,7 +75,7 @@ func (q *Line) isHeld() bool {
 // forgetAnswers drops what the users of the line learned. shard.mu is held.
 func (q *Line) forgetAnswers() {
 	q.answer = lastAnswer{}
-	if l := q.lines; l != nil {
+	if l := q.sides; l != nil {
 		l.shared.answer, l.exclusive.answer = lastAnswer{}, lastAnswer{}
 	}
 }

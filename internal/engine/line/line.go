@@ -11,28 +11,29 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/turns"
 )
 
-// A Line is where the goroutines of a client that want one key wait: the line of the key in the
-// words of the pages, which call the waiters on the server a queue. It is one line, and only its
-// front sends commands: ten thousand local waiters cost the server as much as one. While a
-// goroutine of this client holds the key, nobody is in front, since the server would refuse. The
-// hold is then passed to the first in line, or it ends and the first in line comes to
-// the front.
+// A Line is where the goroutines of a client that want one key wait. The waiters on the server are in
+// a queue: see package queue. Only the front of a line sends commands: ten thousand local waiters
+// cost the server as much as one. While a goroutine of this client holds the key, nobody is in
+// front, since the server would refuse. The hold is then passed to the first in line, or it ends and
+// the first in line comes to the front.
+//
+// If the key has two sides, the Line is the whole, and each side has a Line of its own.
 type Line struct {
 	shard    *shard
 	key      Key
-	main     *Line         // the queue of which this is one line, if the key has two; or nil
+	main     *Line         // the whole of which this is one side, if the key has two; or nil
 	together bool          // a shared line, whose waiters may go in together
 	signals  chan struct{} // holds one signal for the front
 
 	// Guarded by shard.mu.
-	lines    *sides // if the key has two
+	sides    *sides // if the key has two
 	noLinger bool   // the key is used once, so lingering is useless
 	users    int    // goroutines in line or in front, and live holds
 	attached int    // ownerships among the users
 	held     int    // live holds of this client that keep others out
 	blocking int    // holds of this client whose release has not failed: while there are any, nobody is in front
 
-	line        []*Waiter
+	waiters     []*Waiter
 	busy        bool      // somebody is in front of the line
 	signaled    bool      // there was a signal since TakeSignal
 	awaitsGrant bool      // the server will tell the front when it has the key; the front needs no other message
@@ -41,7 +42,7 @@ type Line struct {
 	open        Held      // what others may share with its holders, or nil
 	answer      lastAnswer
 
-	contended   bool                 // somebody waited since the queue came into use, or others are known to want the key
+	contended   bool                 // somebody waited since the line came into use, or others are known to want the key
 	sub         *pubsub.Subscription // to the messages of the key, or nil
 	reliedUntil time.Time            // until when the messages are needed, or zero if that has no end
 	retired     time.Time            // since when nobody uses the line, while the subscription lingers
@@ -67,16 +68,16 @@ func (q *Line) join(r Recipient) *Waiter {
 	if q.together {
 		w.wake = make(chan struct{}, 1)
 	}
-	q.line = append(q.line, w)
+	q.waiters = append(q.waiters, w)
 	return w
 }
 
 // popFirst takes the first waiter, which must exist, out of the line. shard.mu is held.
 func (q *Line) popFirst() *Waiter {
-	first := q.line[0]
-	q.line[0] = nil
-	if q.line = q.line[1:]; len(q.line) == 0 {
-		q.line = nil // or it would keep the memory of the longest line
+	first := q.waiters[0]
+	q.waiters[0] = nil
+	if q.waiters = q.waiters[1:]; len(q.waiters) == 0 {
+		q.waiters = nil // or it would keep the memory of the longest line
 	}
 	return first
 }
@@ -115,7 +116,7 @@ func (q *Line) takeLeft(inFront bool) Place {
 
 // next moves the line up, unless this client holds the key. shard.mu is held.
 func (q *Line) next() {
-	q.busy, q.awaitsGrant = len(q.line) > 0 && q.blocking == 0, false
+	q.busy, q.awaitsGrant = len(q.waiters) > 0 && q.blocking == 0, false
 	if q.busy {
 		close(q.popFirst().ready)
 	}
@@ -140,7 +141,7 @@ func (q *Line) WakeFronts() {
 // front that awaits a grant is woken too. shard.mu is held.
 func (q *Line) wake(grantees bool) {
 	q.signal()
-	l := q.lines
+	l := q.sides
 	if l == nil {
 		return
 	}

@@ -36,7 +36,7 @@ func TestWaitQueue_lets_waiters_in_one_by_one_in_order(t *testing.T) {
 func (q *Line) waiting() int {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	return len(q.line)
+	return len(q.waiters)
 }
 
 func TestWaitQueue_leaver_in_line_is_skipped(t *testing.T) {
@@ -152,5 +152,5 @@ func TestWaiters_leave_in_order(t *testing.T) {
 		require.True(t, w.remove())
 	}
 	require.Less(t, time.Since(began), 10*time.Second, "a move of the rest for each of them takes longer")
-	require.Nil(t, q.line)
+	require.Nil(t, q.waiters)
 }

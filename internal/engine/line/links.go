@@ -29,7 +29,7 @@ type Links struct {
 	of Held
 
 	newer, older *Links // the next ones on the key, or nil
-	queue        *Line  // the line in which it is passed on, or the whole queue; nil if there is none
+	line         *Line  // the side in which it is passed on, or the whole; nil if there is none
 	mayAttempt   bool   // its last release failed, so those that wait may query the server
 	echo         bool   // the message of its release is to be ignored
 }
@@ -95,10 +95,10 @@ func (s *shard) unlink(l *Links) {
 func (l *Links) attach(q *Line) {
 	q.users++
 	q.attached++
-	l.queue = q.lineOf(l.of.PassedIn())
-	l.queue.held += l.keepsOut()
+	l.line = q.side(l.of.PassedIn())
+	l.line.held += l.keepsOut()
 	if !l.mayAttempt {
-		l.queue.blocking++
+		l.line.blocking++
 	}
 }
 
@@ -120,13 +120,13 @@ func (l *Links) HoldBegins() (passes int) {
 	shard := l.lockShard()
 	defer shard.mu.Unlock()
 	shard.link(l)
-	whole := shard.queues[l.of.LineKey()]
+	whole := shard.lines[l.of.LineKey()]
 	if whole == nil {
 		return endlessPasses
 	}
 	l.attach(whole)
 	whole.strangers.WeHold()
-	q := l.queue
+	q := l.line
 	if l.of.KeepsOut() {
 		q.answer = lastAnswer{err: fault.ErrNotAcquired}
 	}
@@ -137,8 +137,8 @@ func (l *Links) HoldBegins() (passes int) {
 // FirstInLine returns the first in line behind it, or nil.
 func (l *Links) FirstInLine() Recipient {
 	defer l.lockShard().mu.Unlock()
-	if q := l.queue; q != nil && !q.busy && len(q.line) > 0 {
-		return q.line[0].recipient
+	if q := l.line; q != nil && !q.busy && len(q.waiters) > 0 {
+		return q.waiters[0].recipient
 	}
 	return nil
 }
@@ -146,18 +146,18 @@ func (l *Links) FirstInLine() Recipient {
 // HasLine reports whether anybody waits in line behind it.
 func (l *Links) HasLine() bool {
 	defer l.lockShard().mu.Unlock()
-	return l.queue != nil && len(l.queue.line) > 0
+	return l.line != nil && len(l.line.waiters) > 0
 }
 
 // TakeFirst removes the first in line, to pass it the hold. It returns nil if there is none,
 // somebody is in front, or the waiter wants something else.
 func (l *Links) TakeFirst() *Waiter {
 	defer l.lockShard().mu.Unlock()
-	q := l.queue
-	if q == nil || q.busy || len(q.line) == 0 || q.readersFirst() {
+	q := l.line
+	if q == nil || q.busy || len(q.waiters) == 0 || q.readersFirst() {
 		return nil
 	}
-	if r := q.line[0].recipient; r == nil || !r.Wants(l.of) {
+	if r := q.waiters[0].recipient; r == nil || !r.Wants(l.of) {
 		return nil
 	}
 	w := q.popFirst()
@@ -170,14 +170,14 @@ func (l *Links) TakeFirst() *Waiter {
 func (l *Links) OpenLine() {
 	shard := l.lockShard()
 	defer shard.mu.Unlock()
-	shard.queueOf(l.of.LineKey())
-	l.queue.open = l.of
+	shard.lineOf(l.of.LineKey())
+	l.line.open = l.of
 }
 
 // CloseLine ends OpenLine.
 func (l *Links) CloseLine() {
 	defer l.lockShard().mu.Unlock()
-	if q := l.queue; q != nil && q.open == l.of {
+	if q := l.line; q != nil && q.open == l.of {
 		q.open = nil
 	}
 }
@@ -186,17 +186,17 @@ func (l *Links) CloseLine() {
 // turns.Recipe.OpenFor.
 func (l *Links) OpenFor(taken time.Time) time.Duration {
 	defer l.lockShard().mu.Unlock()
-	if l.queue == nil {
+	if l.line == nil {
 		return 0
 	}
-	return l.queue.recipe.OpenFor(taken, time.Now())
+	return l.line.recipe.OpenFor(taken, time.Now())
 }
 
 // LeftFree records what the release of a mutex did: see turns.Recipe.LeftFree.
 func (l *Links) LeftFree(open time.Duration, granted bool) {
 	defer l.lockShard().mu.Unlock()
 	now := time.Now()
-	if q := l.queue; q != nil && q.recipe.LeftFree(open, granted, now) {
+	if q := l.line; q != nil && q.recipe.LeftFree(open, granted, now) {
 		q.openUntil = now.Add(open)
 	}
 }
@@ -206,13 +206,13 @@ func (l *Links) LeftFree(open time.Duration, granted bool) {
 func (l *Links) ReceiversSeen(receivers int64) {
 	shard := l.lockShard()
 	defer shard.mu.Unlock()
-	if l.queue != nil && l.queue.sub.Live() {
+	if l.line != nil && l.line.sub.Live() {
 		receivers--
 	}
 	if receivers <= 0 {
 		return
 	}
-	q, now := shard.queueOf(l.of.LineKey()), time.Now()
+	q, now := shard.lineOf(l.of.LineKey()), time.Now()
 	q.contended = true
 	if !q.strangers.TheyReceive(now) {
 		return
@@ -226,10 +226,10 @@ func (l *Links) ReceiversSeen(receivers int64) {
 // it, that must not wake the front, because the end of the hold does.
 func (l *Links) IgnoreOwnRelease() {
 	defer l.lockShard().mu.Unlock()
-	if l.queue == nil || !l.queue.sub.Live() {
+	if l.line == nil || !l.line.sub.Live() {
 		return
 	}
-	l.queue.echoes++
+	l.line.echoes++
 	l.echo = true
 }
 
@@ -243,10 +243,10 @@ func (l *Links) ReleaseFails(next Place) (left Place, taken bool) {
 		return nil, false
 	}
 	l.mayAttempt = true
-	if l.queue == nil {
+	if l.line == nil {
 		return next, true
 	}
-	return l.queue.unblock(next), true
+	return l.line.unblock(next), true
 }
 
 // HoldEnds ends the hold for the goroutines in line. noMessage says that the message of the release
@@ -257,11 +257,11 @@ func (l *Links) HoldEnds(noMessage bool, next Place) (left Place, whole *Line) {
 	shard := l.lockShard()
 	defer shard.mu.Unlock()
 	shard.unlink(l)
-	q := l.queue
+	q := l.line
 	if q == nil {
 		return next, nil
 	}
-	whole, l.queue = q.whole(), nil
+	whole, l.line = q.whole(), nil
 	defer whole.endUse()
 	whole.attached--
 	q.held -= l.keepsOut()

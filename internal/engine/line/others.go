@@ -32,7 +32,7 @@ func (q *Line) StrangerHolds(first bool) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	whole := q.whole()
-	whole.strangers.TheyHold(first, len(whole.exclusive().line), time.Now())
+	whole.strangers.TheyHold(first, len(whole.exclusive().waiters), time.Now())
 }
 
 // RecipeHolds notes that the front was refused because another library holds the mutex: see
@@ -50,7 +50,7 @@ const endlessPasses = 1 << 30
 // passesOfTurn returns how many times a hold that begins now may be passed on. shard.mu is held.
 func (q *Line) passesOfTurn() int {
 	if now := time.Now(); q.whole().strangers.Known(now) || q.recipe.Seen(now) {
-		return len(q.line)
+		return len(q.waiters)
 	}
 	return endlessPasses
 }
@@ -63,13 +63,13 @@ const strangersFirst = "2"
 // within turns.StrangerPause. shard.mu is held.
 func (q *Line) letStrangersFirst() {
 	messages := 1
-	if q.lines != nil {
+	if q.sides != nil {
 		messages++ // the release of such a lock publishes two messages
 	}
 	if q.echoes == 0 {
 		messages++
 	}
-	q.strangers.AreAnnounced(messages, len(q.exclusive().line))
+	q.strangers.AreAnnounced(messages, len(q.exclusive().waiters))
 	q.letStrangerGoFirst()
 }
 
@@ -91,7 +91,7 @@ func (q *Line) letStrangerGoFirst() bool {
 	return true
 }
 
-// Standing returns how this client stands to strangers. A nil queue knows of none.
+// Standing returns how this client stands to strangers. A nil line knows of none.
 func (q *Line) Standing() turns.Standing {
 	if q == nil {
 		return turns.Alone
@@ -108,7 +108,7 @@ func (q *Line) HadPermits() {
 	q.share.Count(1, 0)
 }
 
-// SharesWith notes how many strangers there are. A nil queue does not.
+// SharesWith notes how many strangers there are. A nil line does not.
 func (q *Line) SharesWith(strangers int) {
 	if q == nil || strangers <= 0 {
 		return

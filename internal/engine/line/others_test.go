@@ -11,7 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/turns"
 )
 
-// A message on the second channel says that the next one is for strangers. A queue shares with nobody at first.
+// A message on the second channel says that the next one is for strangers. A line shares with nobody at first.
 func TestShare_of_a_queue(t *testing.T) {
 	q := NewTable().Use(Key{})
 	q.SharesWith(0)
@@ -22,7 +22,7 @@ func TestShare_of_a_queue(t *testing.T) {
 	require.Equal(t, turns.Short, q.Standing())
 	q.HadPermits()
 	require.Equal(t, turns.Even, q.Standing())
-	Presence{queue: q}.Message("")
+	Presence{line: q}.Message("")
 	require.False(t, q.share.Concerns(true, time.Now()))
 	require.True(t, q.share.Concerns(true, time.Now()))
 }

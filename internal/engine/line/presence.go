@@ -16,14 +16,13 @@ func PresenceChannel(key string) string { return "latchkey:" + keyspace.Tag(key)
 
 // Presence is the subscription to the second channel. It lasts as long as the one to the messages.
 type Presence struct {
-	Of    *pubsub.Subscription
-	queue *Line // or nil
+	Of   *pubsub.Subscription
+	line *Line // or nil
 }
 
-// Message implements [pubsub.Subscriber]. This client leaves the next message of the queue to
-// strangers.
+// Message implements [pubsub.Subscriber]. This client leaves the next message to strangers.
 func (p Presence) Message(string) {
-	q := p.queue
+	q := p.line
 	if q == nil {
 		return
 	}

@@ -21,8 +21,8 @@ const (
 // The rest follow when one of them acquires.
 const wakesPerHint = 32
 
-// sides are the lines of a key that has two. They have one subscription: what wakes the wait
-// queue wakes both fronts. While this client shares the key with others, both fronts send commands;
+// sides are the lines of a key that has two. They have one subscription: what wakes the whole wakes
+// both fronts. While this client shares the key with others, both fronts send commands;
 // while it holds the key alone, only the front of the shared line does.
 type sides struct {
 	shared, exclusive *Line
@@ -33,24 +33,24 @@ type sides struct {
 func (q *Line) In(l Side) *Line {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	return q.lineOf(l)
+	return q.side(l)
 }
 
-// lineOf is In. shard.mu is held.
-func (q *Line) lineOf(l Side) *Line {
+// side is In. shard.mu is held.
+func (q *Line) side(l Side) *Line {
 	if l == Only {
 		return q
 	}
-	if q.lines == nil {
-		q.lines = &sides{shared: newLine(q.shard, q.key, q, true), exclusive: newLine(q.shard, q.key, q, false)}
+	if q.sides == nil {
+		q.sides = &sides{shared: newLine(q.shard, q.key, q, true), exclusive: newLine(q.shard, q.key, q, false)}
 	}
 	if l == Shared {
-		return q.lines.shared
+		return q.sides.shared
 	}
-	return q.lines.exclusive
+	return q.sides.exclusive
 }
 
-// whole returns what the two lines of a key belong to, or q itself if the key has one line.
+// whole returns the line of which q is a side, or q itself.
 func (q *Line) whole() *Line {
 	if q.main != nil {
 		return q.main
@@ -73,14 +73,14 @@ func (q *Line) readersFirst() bool {
 	if q.main == nil {
 		return false
 	}
-	shared := q.main.lines.shared
-	return shared.busy || len(shared.line) > 0
+	shared := q.main.sides.shared
+	return shared.busy || len(shared.waiters) > 0
 }
 
 // exclusive returns the line whose waiters take turns with strangers. shard.mu is held.
 func (q *Line) exclusive() *Line {
-	if q.lines != nil {
-		return q.lines.exclusive
+	if q.sides != nil {
+		return q.sides.exclusive
 	}
 	return q
 }
@@ -92,14 +92,14 @@ func (q *Line) acquired() {
 	}
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	q.main.lines.wakeShared(-1)
+	q.main.sides.wakeShared(-1)
 }
 
 // wakeShared lets the first n waiters of the shared line try, except those that others may let in.
 // If n is negative, it lets all of them try. shard.mu is held.
 func (l *sides) wakeShared(n int) {
 	l.hints++
-	for _, w := range l.shared.line {
+	for _, w := range l.shared.waiters {
 		if n == 0 {
 			return
 		}
@@ -114,7 +114,7 @@ func (l *sides) wakeShared(n int) {
 // Hints records the hints in the line of a key before an attempt that is made outside the
 // line.
 type Hints struct {
-	lines *sides // or nil if there were none
+	sides *sides // or nil if there were none
 	hints uint64
 }
 
@@ -127,18 +127,18 @@ func (all *Table) Hints(key Key) Hints {
 
 // hints returns the hints until now. s.mu is held.
 func (s *shard) hints(key Key) Hints {
-	q := s.queues[key]
-	if q == nil || q.lines == nil {
+	q := s.lines[key]
+	if q == nil || q.sides == nil {
 		return Hints{}
 	}
-	return Hints{q.lines, q.lines.hints}
+	return Hints{q.sides, q.sides.hints}
 }
 
 // TakeAll takes those waiters out of a shared line that can share what others hold, to let them in.
 func (q *Line) TakeAll(what Held) (taken []*Waiter) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
-	q.line = slices.DeleteFunc(q.line, func(w *Waiter) bool {
+	q.waiters = slices.DeleteFunc(q.waiters, func(w *Waiter) bool {
 		if w.attempting || w.recipient == nil || !w.recipient.Wants(what) {
 			return false
 		}

@@ -19,19 +19,19 @@ type Key struct {
 
 // Table has the lines of a client by their keys, and what the client holds. A held key that nobody
 // waits for or queries has none, which saves memory for ten thousand such holds; a key that was
-// read or contended keeps its queue. It is divided into shards, so that locks of different names
+// read or contended keeps its line. It is divided into shards, so that locks of different names
 // seldom block each other.
 type Table struct {
 	seed   maphash.Seed
-	shards [queueShards]shard
+	shards [shardCount]shard
 }
 
-const queueShards = 16
+const shardCount = 16
 
 type shard struct {
-	mu     sync.Mutex
-	queues map[Key]*Line
-	live   map[string]*Links // what is held, the newest on each key
+	mu    sync.Mutex
+	lines map[Key]*Line
+	live  map[string]*Links // what is held, the newest on each key
 }
 
 // NewTable returns a table without lines.
@@ -39,14 +39,14 @@ func NewTable() *Table {
 	all := &Table{seed: maphash.MakeSeed()}
 	for i := range all.shards {
 		s := &all.shards[i]
-		s.queues, s.live = map[Key]*Line{}, map[string]*Links{}
+		s.lines, s.live = map[Key]*Line{}, map[string]*Links{}
 	}
 	return all
 }
 
 // lock locks the shard of a key, and returns it.
 func (all *Table) lock(key string) *shard {
-	s := &all.shards[maphash.String(all.seed, key)%queueShards]
+	s := &all.shards[maphash.String(all.seed, key)%shardCount]
 	s.mu.Lock()
 	return s
 }
@@ -65,7 +65,7 @@ func (all *Table) Use(key Key) *Line {
 func (all *Table) enter(key Key, l Side, r Recipient, before *Earlier) (q *Line, w *Waiter, left Place) {
 	shard := all.lock(key.Key)
 	defer shard.mu.Unlock()
-	q = shard.use(key).lineOf(l)
+	q = shard.use(key).side(l)
 	switch w = q.join(r); {
 	case w == nil:
 		left, q.left = q.left, nil
@@ -77,18 +77,18 @@ func (all *Table) enter(key Key, l Side, r Recipient, before *Earlier) (q *Line,
 
 // use returns the line of key and counts a user. s.mu is held.
 func (s *shard) use(key Key) *Line {
-	q := s.queueOf(key)
+	q := s.lineOf(key)
 	q.users++
 	return q
 }
 
-// queueOf returns the line of key. If it is new, the holds on the key use it from then on.
+// lineOf returns the line of key. If it is new, the holds on the key use it from then on.
 // s.mu is held.
-func (s *shard) queueOf(key Key) *Line {
-	q := s.queues[key]
+func (s *shard) lineOf(key Key) *Line {
+	q := s.lines[key]
 	if q == nil {
 		q = newLine(s, key, nil, false)
-		s.queues[key] = q
+		s.lines[key] = q
 		for l := s.live[key.Key]; l != nil; l = l.older {
 			if l.of.LineKey() == key {
 				l.attach(q)
@@ -106,15 +106,15 @@ func (all *Table) Known(key Key) *Line { return all.KnownSide(key, Only) }
 func (all *Table) KnownSide(key Key, l Side) *Line {
 	shard := all.lock(key.Key)
 	defer shard.mu.Unlock()
-	q := shard.queues[key]
-	if q == nil || l != Only && q.lines == nil {
+	q := shard.lines[key]
+	if q == nil || l != Only && q.sides == nil {
 		return nil
 	}
-	return q.lineOf(l)
+	return q.side(l)
 }
 
 // Done ends one use. A line without users is dropped, unless its subscription lingers: then
-// the notifier retires it. A queue that only holds use is dropped too, unless the key is contended.
+// the notifier retires it. A line that only holds use is dropped too, unless the key is contended.
 func (q *Line) Done() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
@@ -126,7 +126,7 @@ func (q *Line) endUse() {
 	q.users--
 	switch {
 	case q.users > q.attached: // somebody other than the holds
-	case q.users > 0 && (q.contended || q.open != nil || q.sub != nil || q.lines != nil): // the holds need it
+	case q.users > 0 && (q.contended || q.open != nil || q.sub != nil || q.sides != nil): // the holds need it
 	case q.sub != nil:
 		q.forgetAnswers()
 		q.retired = time.Now()
@@ -137,10 +137,10 @@ func (q *Line) endUse() {
 
 // drop removes the line. What is held does without it from then on. shard.mu is held.
 func (q *Line) drop() {
-	delete(q.shard.queues, q.key)
+	delete(q.shard.lines, q.key)
 	for l := q.shard.live[q.key.Key]; l != nil; l = l.older {
 		if l.of.LineKey() == q.key {
-			l.queue = nil
+			l.line = nil
 		}
 	}
 }

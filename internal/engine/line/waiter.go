@@ -70,13 +70,13 @@ func (w *Waiter) remove() bool {
 	if w.taken {
 		return false
 	}
-	switch i := slices.Index(q.line, w); {
+	switch i := slices.Index(q.waiters, w); {
 	case i < 0: // it is in front
 		q.next()
 	case i == 0: // as most often: the first to come is the first whose time is over
 		q.popFirst()
 	default:
-		q.line = slices.Delete(q.line, i, i+1)
+		q.waiters = slices.Delete(q.waiters, i, i+1)
 	}
 	return true
 }
