@@ -11,7 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 )
 
-func TestWaitQueue_lets_waiters_in_one_by_one_in_order(t *testing.T) {
+func TestLine_lets_waiters_in_one_by_one_in_order(t *testing.T) {
 	q := NewTable().Use(Key{Key: "job"})
 	ctx := context.Background()
 	require.NoError(t, awaitFront(ctx, q, nil))
@@ -39,7 +39,7 @@ func (q *Line) waiting() int {
 	return len(q.waiters)
 }
 
-func TestWaitQueue_leaver_in_line_is_skipped(t *testing.T) {
+func TestLine_leaver_in_line_is_skipped(t *testing.T) {
 	q := NewTable().Use(Key{Key: "job"})
 	require.NoError(t, awaitFront(context.Background(), q, nil))
 	ctx, cancel := context.WithCancel(context.Background())
@@ -53,7 +53,7 @@ func TestWaitQueue_leaver_in_line_is_skipped(t *testing.T) {
 	require.NoError(t, awaitFront(context.Background(), q, nil))
 }
 
-func TestWaitQueue_own_message_wakes_nobody(t *testing.T) {
+func TestLine_own_message_wakes_nobody(t *testing.T) {
 	all := NewTable()
 	q := all.Use(Key{Key: "job"})
 	q.sub = &pubsub.Subscription{To: q}

@@ -124,7 +124,7 @@ func TestLineLinks_leave_a_place(t *testing.T) {
 }
 
 // Each key has its own holds, the newest first, and they end in any order.
-func TestWaitQueues_what_is_held_by_key(t *testing.T) {
+func TestTable_what_is_held_by_key(t *testing.T) {
 	all := NewTable()
 	made := func(key string) *fakeHold { return newFakeHold(all, key) }
 	a, b, a2, a3 := made("a"), made("b"), made("a"), made("a")
@@ -158,7 +158,7 @@ func TestWaitQueues_what_is_held_by_key(t *testing.T) {
 
 // A client may have thousands of holds of one key, such as permits. They end in any order, and none
 // takes longer than another.
-func TestWaitQueues_what_is_held_of_one_key(t *testing.T) {
+func TestTable_what_is_held_of_one_key(t *testing.T) {
 	all := NewTable()
 	holds := make([]*fakeHold, 60_000)
 	for i := range holds {
