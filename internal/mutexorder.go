@@ -39,7 +39,7 @@ package internal
 //	async.FIFOMutex.mu          | the waiters for a FIFO mutex                             |
 //	nodes.InFlight.mu           | the commands to a node that were left unanswered         | a wait
 //	transport.grouping.mu       | the commands that are about to go to a node together     |
-//	nodes.Line.mu               | what waits for a node                                    | renewal.Watchdog.mu, undo.Undoer.mu
+//	nodes.Backlog.mu            | what waits for a node                                    | renewal.Watchdog.mu, undo.Undoer.mu
 //	nodes.silence.mu            | the timer of a connection that has to answer             |
 //	nodes.connTracker.mu        | the open connections to a node                           |
 //	connect.strayingClient.mu   | the connection used in place of the shared one           |

@@ -81,7 +81,7 @@ func (r *Replication) Patience() time.Duration { return r.Timeout + waitSlack }
 func (r *Replication) reserve(ctx context.Context, n *nodes.Node, until time.Time) (free func(), err error) {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
-	slots := nodes.LineOf[struct{}](n, r, r.Waits, 1).Slots
+	slots := nodes.BacklogOf[struct{}](n, r, r.Waits, 1).Slots
 	select {
 	case slots <- struct{}{}:
 		return func() { <-slots }, nil

@@ -60,7 +60,7 @@ type Watchdog struct {
 
 // route is the way to one node: the holds that wait to be renewed there, and the slots for the
 // renewals in flight.
-type route = nodes.Line[Hold]
+type route = nodes.Backlog[Hold]
 
 // Flights returns how many renewals can be in flight to one node at once.
 func Flights(cluster bool) int {
@@ -215,10 +215,10 @@ func (w *Watchdog) startRenewals(due []Hold) {
 	}
 }
 
-// send puts a hold into the line of the node that has its key. w.mu is held.
+// send puts a hold into the backlog of the node that has its key. w.mu is held.
 func (w *Watchdog) send(h Hold) {
 	topology := w.config.Topology
-	r := nodes.LineOf[Hold](topology.Serving(w.slotOf(h)), w, Flights(topology.Cluster), 1)
+	r := nodes.BacklogOf[Hold](topology.Serving(w.slotOf(h)), w, Flights(topology.Cluster), 1)
 	if r.Add(h) {
 		w.tasks.Go(func() { w.serve(r) })
 	}

@@ -433,9 +433,9 @@ func TestWatchdog_closed(t *testing.T) {
 	})
 }
 
-// route returns the line of the only node.
+// route returns the backlog of the only node.
 func (w *fakeWorld) route() *route {
-	return nodes.LineOf[Hold](w.watchdog.config.Topology.Serving(0), w.watchdog, 2, 1)
+	return nodes.BacklogOf[Hold](w.watchdog.config.Topology.Serving(0), w.watchdog, 2, 1)
 }
 
 // replied returns an error reply of a server. rueidis makes such errors only of what it has stored or received.

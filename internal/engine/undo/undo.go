@@ -40,8 +40,8 @@ import (
 // acquisition that is executed late stays until the next of these commands, or until its lease is
 // over if that is sooner.
 //
-// A command without an answer does not count. The undo stays in the line of its node (see
-// [nodes.Line]) until the lease is over, even the lease of an acquisition that was executed
+// A command without an answer does not count. The undo stays in the backlog of its node (see
+// [nodes.Backlog]) until the lease is over, even the lease of an acquisition that was executed
 // at the last moment.
 type Undoer struct {
 	sender *transport.Sender
@@ -73,9 +73,9 @@ const (
 	// probePause is the pause between two probes of a silent node. Each probe is repeated until
 	// the client's patience is over.
 	probePause = retry.LongPause
-	// longestLine is how many undos can wait for a silent node. If there are more, the oldest that end
+	// longestBacklog is how many undos can wait for a silent node. If there are more, the oldest that end
 	// by themselves are left to their leases.
-	longestLine = 1 << 14
+	longestBacklog = 1 << 14
 )
 
 // Undoable is something whose state on the server may differ from the client's.
@@ -98,7 +98,7 @@ type Plan struct {
 type pendingUndo struct {
 	what       Undoable
 	slot       uint16
-	index      int              // in the queue; async.NotInHeap if it is in the line of its node, or in flight
+	index      int              // in the queue; async.NotInHeap if it is in the backlog of its node, or in flight
 	again      bool             // it was added again while it was in flight
 	due        time.Duration    // when the next command is to be sent
 	pause      time.Duration    // after the answer to that command
@@ -192,15 +192,15 @@ func (u *Undoer) dispatch() {
 	u.arm()
 }
 
-// send puts an undo into the line of its node. u.mu is held.
+// send puts an undo into the backlog of its node. u.mu is held.
 func (u *Undoer) send(p *pendingUndo) {
-	line := nodes.LineOf[*pendingUndo](u.sender.Topology.Serving(p.slot), u, 0, inFlight)
-	if line.Add(p) {
+	backlog := nodes.BacklogOf[*pendingUndo](u.sender.Topology.Serving(p.slot), u, 0, inFlight)
+	if backlog.Add(p) {
 		u.tasks.Go(func() {
-			line.Serve(u.open, u.tasks.Go, func() time.Duration { return retry.Jitter(probePause) }, u.attempt)
+			backlog.Serve(u.open, u.tasks.Go, func() time.Duration { return retry.Jitter(probePause) }, u.attempt)
 		})
 	}
-	if oldest, found := line.Shorten(longestLine, func(p *pendingUndo) bool { return p.late }); found {
+	if oldest, found := backlog.Shorten(longestBacklog, func(p *pendingUndo) bool { return p.late }); found {
 		delete(u.pending, oldest.what)
 	}
 }

@@ -62,14 +62,14 @@ func TestUndo_waits_for_a_silent_server_with_one_probe(t *testing.T) {
 	plan := Plan{Lease: time.Minute, Late: true, Generation: nodes.NoGeneration}
 	u.Add(&owed{&sent, outcome.Uncertain, nil}, plan)
 	require.Eventually(t, func() bool { return sent.Load() >= 1 }, time.Minute, time.Millisecond)
-	for range longestLine + 1000 {
+	for range longestBacklog + 1000 {
 		u.Add(&owed{&sent, outcome.Uncertain, nil}, plan)
 	}
 	probes := sent.Load()
 	require.Eventually(t, func() bool { return sent.Load() >= probes+3 }, time.Minute, time.Millisecond)
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	require.LessOrEqual(t, len(u.pending), longestLine+1)
+	require.LessOrEqual(t, len(u.pending), longestBacklog+1)
 }
 
 // TestUndo_schedule checks the times at which the undo of an acquisition is repeated, by its lease.

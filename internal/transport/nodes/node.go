@@ -22,7 +22,7 @@ type Node struct {
 	topology    *Topology
 	address     string
 	connections connTracker
-	lines       sync.Map // a *Line for each owner
+	backlogs    sync.Map // a *Backlog for each owner
 	texts       sync.Map // the scripts that it has received as text, each by its *rueidis.Lua
 }
 

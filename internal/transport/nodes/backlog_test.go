@@ -14,11 +14,11 @@ import (
 
 func atOnce() time.Duration { return 0 }
 
-// While a node answers, as many pieces of work are under way as the line allows, also if there was
+// While a node answers, as many pieces of work are under way as the backlog allows, also if there was
 // less to do when it began. While it is silent, there is one.
-func TestLine_probes_a_silent_node_once(t *testing.T) {
+func TestBacklog_probes_a_silent_node_once(t *testing.T) {
 	const most, all, silence = 4, 100, 9
-	line := LineOf[int](NewTopology(false, 1).common, t, 0, most)
+	backlog := BacklogOf[int](NewTopology(false, 1).common, t, 0, most)
 	var workers sync.WaitGroup
 	var asked, underWay, done, together atomic.Int32
 	var add func(int)
@@ -36,8 +36,8 @@ func TestLine_probes_a_silent_node_once(t *testing.T) {
 		return true
 	}
 	add = func(i int) {
-		if line.Add(i) {
-			workers.Go(func() { line.Serve(t.Context(), workers.Go, atOnce, do) })
+		if backlog.Add(i) {
+			workers.Go(func() { backlog.Serve(t.Context(), workers.Go, atOnce, do) })
 		}
 	}
 	for i := range all {
@@ -46,21 +46,21 @@ func TestLine_probes_a_silent_node_once(t *testing.T) {
 	workers.Wait()
 	require.EqualValues(t, all, done.Load())
 	require.EqualValues(t, most, together.Load())
-	require.True(t, line.Add(all), "it has been left")
+	require.True(t, backlog.Add(all), "it has been left")
 }
 
-// A line whose work arrives piece by piece has as many goroutines as one that was full when it
+// A backlog whose work arrives piece by piece has as many goroutines as one that was full when it
 // began.
-func TestLine_gets_more_goroutines_when_work_arrives(t *testing.T) {
+func TestBacklog_gets_more_goroutines_when_work_arrives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most = 4
-		line := LineOf[int](NewTopology(false, 1).common, t, 0, most)
+		backlog := BacklogOf[int](NewTopology(false, 1).common, t, 0, most)
 		var workers sync.WaitGroup
 		var underWay atomic.Int32
 		for i := range most + 1 {
-			if line.Add(i) {
+			if backlog.Add(i) {
 				workers.Go(func() {
-					line.Serve(t.Context(), workers.Go, atOnce, func(int) bool {
+					backlog.Serve(t.Context(), workers.Go, atOnce, func(int) bool {
 						underWay.Add(1)
 						time.Sleep(time.Second) // in the bubble: longer than all the work arrives
 						return true
@@ -74,28 +74,28 @@ func TestLine_gets_more_goroutines_when_work_arrives(t *testing.T) {
 	})
 }
 
-func TestLine_of_a_silent_node_is_bounded(t *testing.T) {
-	line := LineOf[int](NewTopology(false, 1).common, t, 0, 1)
+func TestBacklog_of_a_silent_node_is_bounded(t *testing.T) {
+	backlog := BacklogOf[int](NewTopology(false, 1).common, t, 0, 1)
 	odd := func(i int) bool { return i%2 == 1 }
 	for i := range 4 {
-		line.Add(i)
+		backlog.Add(i)
 	}
-	_, found := line.Shorten(3, odd)
+	_, found := backlog.Shorten(3, odd)
 	require.False(t, found, "the node is not silent")
-	line.unanswered()
-	out, found := line.Shorten(3, odd)
+	backlog.unanswered()
+	out, found := backlog.Shorten(3, odd)
 	require.True(t, found)
 	require.Equal(t, 1, out)
-	_, found = line.Shorten(3, odd)
+	_, found = backlog.Shorten(3, odd)
 	require.False(t, found)
-	require.Equal(t, []int{0, 2, 3}, line.TakeAll())
+	require.Equal(t, []int{0, 2, 3}, backlog.TakeAll())
 }
 
 // What is kept for a node is dropped with it.
-func TestLine_is_forgotten_with_its_node(t *testing.T) {
+func TestBacklog_is_forgotten_with_its_node(t *testing.T) {
 	topology := NewTopology(true, 1)
-	line := LineOf[int](topology.node("gone:1"), t, 0, 1)
-	require.Same(t, line, LineOf[int](topology.node("gone:1"), t, 0, 1))
+	backlog := BacklogOf[int](topology.node("gone:1"), t, 0, 1)
+	require.Same(t, backlog, BacklogOf[int](topology.node("gone:1"), t, 0, 1))
 	topology.forget(map[string]rueidis.Client{}, &slotOwners{nodes: []*Node{topology.common}})
-	require.NotSame(t, line, LineOf[int](topology.node("gone:1"), t, 0, 1))
+	require.NotSame(t, backlog, BacklogOf[int](topology.node("gone:1"), t, 0, 1))
 }
