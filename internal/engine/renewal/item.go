@@ -51,7 +51,7 @@ type Hold interface {
 // Item is what the watchdog keeps for a hold, which embeds it. The mutex of the watchdog guards it.
 type Item struct {
 	due Due
-	at  int // its index in the queue of the watchdog
+	at  int // its index among those that the watchdog has planned
 }
 
 // Due says when a hold is next due, on the monotonic clock.

@@ -51,7 +51,7 @@ func (w *Watchdog) unheard(now time.Duration) (found []Hold) {
 		return nil
 	}
 	w.nextVerify = now + w.verifyPause()
-	for _, h := range w.queue {
+	for _, h := range w.planned {
 		if h.item().due.VerifyAt <= now && now < h.item().due.Deadline {
 			found = append(found, h)
 		}

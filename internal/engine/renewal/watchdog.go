@@ -52,7 +52,7 @@ type Watchdog struct {
 
 	mu         sync.Mutex
 	started    bool
-	queue      async.Heap[Hold]
+	planned    async.Heap[Hold]
 	nextVerify time.Duration // when to look for holds to verify
 	wakeAt     time.Duration // when the timekeeper wakes next
 	skew       time.Duration // between the clocks, when the timekeeper last ran
@@ -90,7 +90,7 @@ func (w *Watchdog) Plan(h Hold, due Due) {
 		return
 	}
 	h.item().due = due
-	w.queue.Put(h)
+	w.planned.Put(h)
 	w.start()
 	// The timekeeper keeps sleeping if it wakes early enough anyway, so that a short hold costs no
 	// switch of goroutines.
@@ -115,7 +115,7 @@ func (w *Watchdog) start() {
 func (w *Watchdog) Drop(h Hold) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.queue.Remove(h)
+	w.planned.Remove(h)
 }
 
 // Close ends all goroutines.
@@ -156,8 +156,8 @@ func (w *Watchdog) sleep(signaled bool) time.Duration {
 	now := w.config.Clock().Mono
 	w.wakeAt = min(now+longestSleep, w.nextVerify)
 	switch {
-	case w.queue.Next() != async.NoDeadline:
-		w.wakeAt = min(w.wakeAt, w.queue.Next())
+	case w.planned.Next() != async.NoDeadline:
+		w.wakeAt = min(w.wakeAt, w.planned.Next())
 	case !signaled:
 		w.wakeAt = async.NoDeadline
 		return idleSleep // until a signal
@@ -173,11 +173,11 @@ func (w *Watchdog) collect(now lease.Stamp) (overdue []Hold) {
 	jumped := now.Wall-now.Mono > w.skew+clockJump
 	w.skew = now.Wall - now.Mono
 	if jumped {
-		return slices.Clone(w.queue)
+		return slices.Clone(w.planned)
 	}
 	var due []Hold
-	for w.queue.Next() <= now.Mono {
-		h := w.queue.TakeFirst()
+	for w.planned.Next() <= now.Mono {
+		h := w.planned.TakeFirst()
 		if h.item().due.Deadline <= now.Mono {
 			overdue = append(overdue, h)
 			continue
@@ -194,7 +194,7 @@ func (w *Watchdog) collect(now lease.Stamp) (overdue []Hold) {
 // their deadline, which is half a period for a hold with its full lease. They share a script now
 // and are due together from then on. w.mu is held.
 func (w *Watchdog) dueSoon(now time.Duration) (soon []Hold) {
-	for _, h := range w.queue {
+	for _, h := range w.planned {
 		due := &h.item().due
 		if due.RenewAt != async.NoDeadline && due.RenewAt-now <= (due.Deadline-due.RenewAt)/4 {
 			soon = append(soon, h)
@@ -208,7 +208,7 @@ func (w *Watchdog) dueSoon(now time.Duration) (soon []Hold) {
 func (w *Watchdog) startRenewals(due []Hold) {
 	for _, h := range due {
 		h.item().due.RenewAt, h.item().due.VerifyAt = async.NoDeadline, async.NoDeadline
-		w.queue.Put(h)
+		w.planned.Put(h)
 	}
 	for _, h := range due { // at last, so that they share scripts
 		w.send(h)

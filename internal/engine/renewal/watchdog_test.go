@@ -238,7 +238,7 @@ func TestWatchdog_renews_what_is_due(t *testing.T) {
 		require.Equal(t, "10s sent, 10s renewed, 16s sent, 16s renewed", w.seen("b"))
 		require.Equal(t, "16s sent, 16s renewed", w.seen("c"))
 		require.Empty(t, w.seen("dropped"))
-		require.Len(t, w.watchdog.queue, 3)
+		require.Len(t, w.watchdog.planned, 3)
 	})
 }
 
@@ -252,7 +252,7 @@ func TestWatchdog_ends_what_it_cannot_renew(t *testing.T) {
 		seen, silent := strings.Split(w.seen("a"), ", "), outcome.ErrSilent.Error()
 		require.Equal(t, []string{"10s sent", "12s " + silent, "13s sent", "15s " + silent}, seen[:4])
 		require.Contains(t, seen, "30s over")
-		require.Empty(t, w.watchdog.queue)
+		require.Empty(t, w.watchdog.planned)
 	})
 }
 
@@ -429,7 +429,7 @@ func TestWatchdog_closed(t *testing.T) {
 		w.add("b")
 		w.until(time.Minute)
 		require.Empty(t, w.seen("a"))
-		require.Len(t, w.watchdog.queue, 1)
+		require.Len(t, w.watchdog.planned, 1)
 	})
 }
 

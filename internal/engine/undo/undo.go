@@ -52,7 +52,7 @@ type Undoer struct {
 
 	mu      sync.Mutex
 	pending map[Undoable]*pendingUndo
-	queue   async.Heap[*pendingUndo] // those that wait for their time
+	planned async.Heap[*pendingUndo] // those that wait for their time
 	timer   *time.Timer              // for the first of them, nil before the first use
 }
 
@@ -98,7 +98,7 @@ type Plan struct {
 type pendingUndo struct {
 	what       Undoable
 	slot       uint16
-	index      int              // in the queue; async.NotInHeap if it is in the backlog of its node, or in flight
+	index      int              // in planned; async.NotInHeap if it is in the backlog of its node, or in flight
 	again      bool             // it was added again while it was in flight
 	due        time.Duration    // when the next command is to be sent
 	pause      time.Duration    // after the answer to that command
@@ -125,11 +125,11 @@ func (u *Undoer) Add(what Undoable, plan Plan) {
 	switch known := u.pending[what]; {
 	case known == nil:
 		u.pending[what] = p
-		u.queue.Put(p)
+		u.planned.Put(p)
 	case known.index != async.NotInHeap:
 		p.due = min(p.due, known.due)
 		known.merge(p)
-		u.queue.Put(known)
+		u.planned.Put(known)
 	default:
 		known.again = true
 		known.merge(p)
@@ -164,9 +164,9 @@ func (p *pendingUndo) merge(more *pendingUndo) {
 	p.window, p.expiry = max(p.window, more.window), max(p.expiry, more.expiry)
 }
 
-// arm sets the timer for the first in the queue. u.mu is held.
+// arm sets the timer for the first that is planned. u.mu is held.
 func (u *Undoer) arm() {
-	next := u.queue.Next()
+	next := u.planned.Next()
 	if next == async.NoDeadline || u.open.Err() != nil {
 		return
 	}
@@ -186,8 +186,8 @@ func (u *Undoer) dispatch() {
 		return
 	}
 	now := u.clock().Mono
-	for u.queue.Next() <= now {
-		u.send(u.queue.TakeFirst())
+	for u.planned.Next() <= now {
+		u.send(u.planned.TakeFirst())
 	}
 	u.arm()
 }
@@ -227,7 +227,7 @@ func (u *Undoer) attempt(p *pendingUndo) (heard bool) {
 		u.send(p)
 		return false
 	}
-	u.queue.Put(p)
+	u.planned.Put(p)
 	u.arm()
 	return v.Heard()
 }

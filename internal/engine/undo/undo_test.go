@@ -87,7 +87,7 @@ func TestUndo_schedule(t *testing.T) {
 		for u.pending[p] != nil {
 			now = u.pending[p].due
 			last = now - start
-			u.attempt(u.queue.TakeFirst())
+			u.attempt(u.planned.TakeFirst())
 			u.timer.Stop()
 		}
 		require.EqualValues(t, commands, sent.Load(), "%v", length)
