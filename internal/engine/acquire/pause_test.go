@@ -75,7 +75,7 @@ func inQueue(c *core.Parts, ticket uint64) line.Attempter {
 	a.Start()
 	a.Ownership.OwnEntry(a.Since)
 	list := a.Lock.Spec.Attempts.(fair.Protocol).Waiters
-	w := &serverline.Waiter{List: list, Ownership: a.Ownership, Queue: c.Lines.Use(line.Key{Key: "fair"})}
+	w := &serverline.Waiter{List: list, Ownership: a.Ownership, Own: c.Lines.Use(line.Key{Key: "fair"})}
 	list.SetPlace(w, ticket, false)
 	return serverline.Attempter{Acquisition: a, Waiter: w}
 }

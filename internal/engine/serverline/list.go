@@ -88,16 +88,16 @@ func (l *List) WaitFor(ctx context.Context, a *acquire.Acquisition, front *line.
 	a.Start()
 	o := a.Ownership
 	own := line.Key{Kind: o.Spec.Kind, Key: o.Names.WaiterChannel(o.Wire)}
-	w := &Waiter{List: l, Ownership: o, Queue: l.client.Lines.Use(own), awaitsSet: a.AwaitSet}
+	w := &Waiter{List: l, Ownership: o, Own: l.client.Lines.Use(own), awaitsSet: a.AwaitSet}
 	if front != nil {
 		w.takePlace(front)
 		defer func() { w.leaveLine(err != nil) }()
 	}
-	w.Queue.DoNotLinger()
+	w.Own.DoNotLinger()
 	o.OwnEntry(a.Since).WaitAlone(w, min(a.Lease, l.client.Config.StaleWaiterTimeout))
 	a.Queued = l.Queue.AttemptsOf(w)
 	defer l.remove(w)
-	return l.client.Waiting.InFront(ctx, w.Queue, Attempter{a, w}, mark)
+	return l.client.Waiting.InFront(ctx, w.Own, Attempter{a, w}, mark)
 }
 
 // isBehind reports whether the waiter has a place in line and is not near the front.
@@ -183,7 +183,7 @@ func (l *List) listenTo(w *Waiter) {
 	case l.shares:
 		l.listenShared(w)
 	case w.strangers || !w.Grantable:
-		w.Queue.Subscribe(l.client.Notifier, w.Ownership.Names.WaiterChannel(w.Ownership.Wire))
+		w.Own.Subscribe(l.client.Notifier, w.Ownership.Names.WaiterChannel(w.Ownership.Wire))
 	}
 }
 
@@ -215,7 +215,7 @@ func (l *List) remove(w *Waiter) {
 		}
 	}
 	l.mu.Unlock()
-	w.Queue.Done()
+	w.Own.Done()
 }
 
 // Close ends the goroutines.

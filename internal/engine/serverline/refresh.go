@@ -170,7 +170,7 @@ func (l *List) refresh(b *Refreshing) error {
 	}
 	for i, w := range b.waiters {
 		if states[i] != InPlace && (states[i] != isUnset || !w.awaitsSet) {
-			w.Queue.Signal()
+			w.Own.Signal()
 		}
 	}
 	return nil
@@ -189,7 +189,7 @@ func (l *List) refreshEach(b *Refreshing, refusal error) error {
 		return refusal
 	}
 	for _, w := range b.waiters {
-		w.Queue.Signal()
+		w.Own.Signal()
 	}
 	return refusal
 }

@@ -18,7 +18,7 @@ import (
 type Waiter struct {
 	List      *List
 	Ownership *ownership.Ownership
-	Queue     *line.Line // of its own channel
+	Own       *line.Line // in which it waits alone, for messages on its own channel
 	awaitsSet bool       // it also waits for somebody to set the permits
 
 	// Guarded by List.mu.
@@ -118,7 +118,7 @@ func (w *Waiter) leaveLine(leaves bool) {
 }
 
 // Signal wakes the waiter: see [queue.Entry.WaitAlone].
-func (w *Waiter) Signal() { w.Queue.Signal() }
+func (w *Waiter) Signal() { w.Own.Signal() }
 
 // Reconnected wakes the waiter if messages may have been lost. Waiters behind the first few cannot have missed a
 // message.
@@ -127,6 +127,6 @@ func (w *Waiter) Reconnected() {
 	near := w.near || w.elem == nil || w.List.shares && !w.Grantable
 	w.List.mu.Unlock()
 	if near {
-		w.Queue.Signal()
+		w.Own.Signal()
 	}
 }

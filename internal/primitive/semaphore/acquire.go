@@ -52,7 +52,7 @@ type Acquisition struct {
 
 	request *request.Request
 	Line    *Line
-	queue   *line.Line // of the front: its signals, and the subscription to the channel of the semaphore
+	front   *line.Line // what the front waits in: its signals, and the subscription to the channel of the semaphore
 	aside   bool       // it wants more permits than there are in all
 	ticket  string     // of the place that it had then
 	doubt   bool       // an attempt of it may still be executed
@@ -89,18 +89,18 @@ func (s *Acquisition) wait(ctx context.Context) error {
 
 // waitIn waits in the line with a key.
 func (s *Acquisition) waitIn(ctx context.Context, key line.Key) error {
-	s.Line, s.queue = semLinesOf(s.Client).Use(key), s.Client.Lines.Use(key)
-	s.semWaiter = semWaiter{count: s.count, moved: make(chan struct{}), wake: s.queue.WakeFront}
-	defer s.queue.Done()
+	s.Line, s.front = semLinesOf(s.Client).Use(key), s.Client.Lines.Use(key)
+	s.semWaiter = semWaiter{count: s.count, moved: make(chan struct{}), wake: s.front.WakeFront}
+	defer s.front.Done()
 	defer semLinesOf(s.Client).Done(key)
 	var mark line.Mark
 	defer mark.End()
 	err := s.Line.enter(ctx, s.Client.Closing, &s.semWaiter, func() { mark.BeginFor(s.Client.Waiting.Counts, s) })
 	switch {
 	case err != nil:
-		err = s.queue.WaitError(ctx, err, nil)
+		err = s.front.WaitError(ctx, err, nil)
 	case !s.Line.received(&s.semWaiter):
-		err = s.Client.Waiting.InFront(ctx, s.queue, s, &mark)
+		err = s.Client.Waiting.InFront(ctx, s.front, s, &mark)
 	}
 	left, passed := s.Line.leave(&s.semWaiter)
 	if left != nil {
@@ -108,7 +108,7 @@ func (s *Acquisition) waitIn(ctx context.Context, key line.Key) error {
 	}
 	switch {
 	case passed:
-		s.queue.HadPermits()
+		s.front.HadPermits()
 		return s.keepPassed()
 	case err != nil && s.doubt:
 		err = errors.Join(err, fault.ErrUnknownOutcome)
@@ -122,7 +122,7 @@ func (s *Acquisition) Attempt(ctx context.Context, round int) (left time.Duratio
 	if !s.Line.asks(&s.semWaiter) {
 		return 0, nil
 	}
-	p, signaled := s.takePlace(), s.queue.TakeSignal()
+	p, signaled := s.takePlace(), s.front.TakeSignal()
 	if round == 0 && time.Now().Before(p.rests) && !signaled {
 		s.Line.refused(&s.semWaiter)
 		return p.left, p.refusal
@@ -134,7 +134,7 @@ func (s *Acquisition) Attempt(ctx context.Context, round int) (left time.Duratio
 	switch {
 	case err == nil:
 		s.Line.granted(s.count, s.Client.Config.Turn)
-		s.queue.HadPermits()
+		s.front.HadPermits()
 		fallthrough
 	case script.IsToBeUndone(err):
 		s.Line.place = nil
@@ -160,7 +160,7 @@ func (s *Acquisition) takePlace() *Place {
 		p = nil
 	}
 	if p == nil {
-		p = s.NewPlace(s.count, true, ticket, s.queue.Signal)
+		p = s.NewPlace(s.count, true, ticket, s.front.Signal)
 		s.Line.place = p
 	}
 	return p
