@@ -11,7 +11,7 @@ import (
 )
 
 // This file tells the errors of a wait apart. A wait may consist of many commands.
-// internal/transport/outcome.go says what the error of one command means.
+// internal/transport/outcome/outcome.go says what the error of one command means.
 //
 //	when it ends                               what the caller gets
 //	-----------------------------------------  --------------------------------------------

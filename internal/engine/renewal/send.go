@@ -153,7 +153,7 @@ func (w *Watchdog) renewBatch(batch []reservation) (parts [][]Hold) {
 // errNotRenewed means that the server replied to a renewal without saying whether the hold is there.
 var errNotRenewed = fmt.Errorf("%w: the server did not renew the lease", fault.ErrUnavailable)
 
-// divide releases the turns of a batch and returns its halves.
+// divide unlocks each SendMu of a batch, and returns its halves.
 func divide(batch []reservation) [][]Hold {
 	all := make([]Hold, len(batch))
 	for i, r := range batch {

@@ -18,7 +18,7 @@ type Release struct {
 	Undone func()       // is called if there was something to undo; or nil
 }
 
-// Undo implements [Undoable]. It needs no turn: any other command for what it releases finds it gone.
+// Undo implements [Undoable]. It locks nothing: any other command for what it releases finds it gone.
 func (r *Release) Undo(ctx context.Context, stop <-chan struct{}) outcome.Outcome {
 	release := r.Call
 	if r.Kept != nil {
