@@ -3,12 +3,9 @@ package inbox
 import (
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
-	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
 // channel is a channel on which this client receives messages about its recipients: one for all
@@ -65,13 +62,6 @@ func (c *channel) drop() {
 	c.used.Store(len(c.channels) > 0)
 }
 
-// find returns who waits under a name, or nil.
-func (c *channel) find(name string) Recipient {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.waiting[name]
-}
-
 // Reconnected implements [pubsub.Subscriber]: all recipients query the server again.
 func (c *channel) Reconnected() {
 	c.mu.Lock()
@@ -94,36 +84,4 @@ func (c *channel) Retire(linger time.Duration) bool {
 	}
 	c.drop()
 	return true
-}
-
-// Message implements [pubsub.Subscriber]:
-//
-//	grant <kind> <owner> <token>@<score of its entry> <key>
-//	call <permits> <operation> <key>
-//	ask <ms> <owner or operation> <key>
-func (c *channel) Message(text string) {
-	what, rest, _ := strings.Cut(text, " ")
-	first, rest, _ := strings.Cut(rest, " ")
-	name, rest, _ := strings.Cut(rest, " ")
-	to := c.find(name)
-	switch what {
-	case "grant":
-		what, key, _ := strings.Cut(rest, " ")
-		token, since, _ := strings.Cut(what, "@")
-		n, _ := strconv.ParseInt(token, 10, 64)
-		if to == nil || !to.Granted(n, since) {
-			c.unwanted(first, key, name)
-		}
-	case "call":
-		if to == nil {
-			c.unwanted(Calls, rest, name+" "+first)
-			return
-		}
-		to.Query()
-	case "ask":
-		ms, _ := strconv.ParseInt(first, 10, 64)
-		if to != nil {
-			time.AfterFunc(script.FromMillis(ms), to.Query)
-		}
-	}
 }

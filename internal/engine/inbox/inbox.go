@@ -3,7 +3,6 @@
 package inbox
 
 import (
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -59,28 +58,6 @@ func New(c Config) *Inbox {
 		b.counts = "1"
 	}
 	return b
-}
-
-// Calls is the kind of what the server offers in a call.
-const Calls = "call"
-
-// Register sets what is done if the server has given a lock, or offered something, to a name that nobody waits under.
-// kind is the letter by which grants name the kind of lock, or [Calls]. For a call, the function gets the entry of the
-// name.
-func (b *Inbox) Register(kind string, giveBack func(key, name string)) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.giveBack[kind] = giveBack
-}
-
-// unwanted gives back what a name got that nobody waits under.
-func (b *Inbox) unwanted(kind, key, name string) {
-	b.mu.Lock()
-	giveBack := b.giveBack[kind]
-	b.mu.Unlock()
-	if giveBack != nil {
-		giveBack(key, name)
-	}
 }
 
 // Expected returns how many recipients are expected to receive messages.
@@ -143,19 +120,4 @@ func (b *Inbox) PollText(key string, round int) string {
 		return ""
 	}
 	return b.pollMS
-}
-
-// Unclaimed handles a message on a channel of this client to which nobody listens any more. The server still counts
-// the client as listening there, so it may grant a lock to a poller, or to an owner whose entry was left behind.
-func (b *Inbox) Unclaimed(name, text string) {
-	if !strings.HasPrefix(name, "latchkey:") || !strings.Contains(name, b.config.Client) {
-		return
-	}
-	b.mu.Lock()
-	c := b.channels[name]
-	b.mu.Unlock()
-	if c == nil {
-		c = &channel{Inbox: b, name: name}
-	}
-	c.Message(text)
 }
