@@ -20,7 +20,25 @@ func (s *Sender) SendOnce(ctx context.Context, cmd Command, keys, args []string)
 	return result
 }
 
-// attempt sends a command once, and returns when it is answered, ctx ends, or the time is over.
+// try sends a command once, in a group or alone.
+func (s *Sender) try(
+	ctx context.Context, end limit, cmd Command, keys, args []string,
+) (message rueidis.RedisMessage, sentIn nodes.Generation, err error) {
+	n := s.node(keys[0])
+	if s.mayGoTogether(&cmd, args) {
+		defer s.grouping.underWay.Add(-1)
+		if s.grouping.underWay.Add(1) >= groupFrom {
+			if r := s.tryTogether(ctx, n, end, cmd, keys, args); !r.alone {
+				return r.message, r.sentIn, r.err
+			}
+		}
+	}
+	result, sentIn := s.attempt(ctx, n, end, cmd, keys, args)
+	message, err = result.ToMessage()
+	return message, sentIn, err
+}
+
+// attempt sends a command once, alone, and returns when it is answered, ctx ends, or the time is over.
 // sentIn is NoGeneration if the command may be sent after that, or over another connection.
 func (s *Sender) attempt(
 	ctx context.Context, n *nodes.Node, end limit, cmd Command, keys, args []string,

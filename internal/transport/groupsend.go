@@ -11,24 +11,6 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
-// try sends a command once, in a group or alone.
-func (s *Sender) try(
-	ctx context.Context, end limit, cmd Command, keys, args []string,
-) (message rueidis.RedisMessage, sentIn nodes.Generation, err error) {
-	n := s.node(keys[0])
-	if s.mayGoTogether(&cmd, args) {
-		defer s.grouping.underWay.Add(-1)
-		if s.grouping.underWay.Add(1) >= groupFrom {
-			if r := s.tryTogether(ctx, n, end, cmd, keys, args); !r.alone {
-				return r.message, r.sentIn, r.err
-			}
-		}
-	}
-	result, sentIn := s.attempt(ctx, n, end, cmd, keys, args)
-	message, err = result.ToMessage()
-	return message, sentIn, err
-}
-
 // mayGoTogether reports whether a command may be sent in a group. In a cluster the slots of the
 // commands may differ, and a borrowed client may not return in time.
 func (s *Sender) mayGoTogether(cmd *Command, args []string) bool {
