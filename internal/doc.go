@@ -2,35 +2,35 @@
 // floor and of lower ones, and nothing imports the root. Only transport and what is above it sends.
 //
 //	floor     | room       | duty
-//	base      | async      | running in parallel, a mutex first come first served, signals that never block, the heap of what is due
+//	base      | async      | running in parallel, a mutex first come first served, signals, the heap of what is due
 //	base      | fault      | the errors that calls return, and their texts
 //	base      | identity   | owners, holders, the ids of clients and permits, and texts about them for people
 //	base      | keyspace   | the keys and channels of an object, and their slots in a cluster
-//	base      | lease      | stamps of both clocks, leases and their bounds: how long the client can rely on a hold
+//	base      | lease      | stamps of both clocks, leases, bounds, the margin for drift: how long a hold is reliable
 //	base      | request    | the options of one call, checked
-//	transport |            | sending commands to servers, and repeating them
+//	transport |            | sending commands to servers, and repeating them; its doc.go follows one through the files
 //	transport | nodes      | the servers that receive commands, their connections and limits, and the slots they serve
 //	transport | outcome    | what happened to a command: what its error means, and what the call returns
 //	transport | retry      | when to try again: how long loops rest between two attempts
-//	engine    | acquire    | one call that acquires, from its options to the hold or the error
-//	engine    | connect    | opening connections: addresses, settings, Sentinel, clusters, lazily; not staying with a former master
-//	engine    | core       | what the objects of a client share: settings, connections, lines, and the beginning and the end of calls
-//	engine    | hold       | the handle of a hold, the contexts for the work under it, what else ends with it; the holds of one owner
-//	engine    | inbox      | the channel on which a client learns that it was granted a lock
+//	engine    | acquire    | one call that acquires, from its options to the hold or the error; re-entry
+//	engine    | connect    | opening connections: addresses, settings, Sentinel, clusters; leaving a former master
+//	engine    | core       | what the objects of a client share, and the beginning and the end of calls
+//	engine    | hold       | the handle of a hold, the contexts for the work under it, and the holds of one owner
+//	engine    | inbox      | the messages to this client: that it was granted a lock, or has to query the server
 //	engine    | inspect    | what is stored under a name
 //	engine    | labels     | the label and the notes of a client, for people, on the server; those of other clients
 //	engine    | object     | named objects that are not locks
-//	engine    | owners     | the ownerships of a client: those of owners that the program knows, unwanted grants, the end of all
-//	engine    | ownership  | one owner has one lock, from the first acquisition to the last release
-//	engine    | pubsub     | one connection for messages, and the channels that waiters listen to
+//	engine    | owners     | the ownerships of a client: by owner, grants that nobody wants any more, the end of all
+//	engine    | ownership  | one owner has one lock, from the first acquisition to the last release, loss or MaxHold
+//	engine    | pubsub     | one connection for messages, the channels that waiters listen to, and when they must poll
 //	engine    | queue      | the entry of an owner in the queue of a lock on the server: its place there, and its grant
 //	engine    | renewal    | the watchdog: when holds are renewed, and when they end
 //	engine    | report     | events for the observer of the program, and lines for its logger
 //	engine    | script     | the commands, which are Lua scripts, and what their replies and errors mean
 //	engine    | line       | the lines of goroutines in a client, and the loop in which their calls wait
 //	engine    | serverline | waiters that keep a place in a queue on the server
-//	engine    | turns      | how a client takes turns with others that do not wait in the queue of a lock
-//	engine    | undo       | what the client does not know of the server, commands that settle it, and operations that count once
+//	engine    | turns      | the turn of a client, and turns with those that do not wait in the queue: Redisson, redsync
+//	engine    | undo       | commands that were not answered, such as an Unlock: what is in doubt, and what settles it
 //	primitive | admin      | listing objects and waiters, forced releases, and the check of a server
 //	primitive | barrier    | the barrier
 //	primitive | election   | the election
