@@ -121,7 +121,7 @@ func New(client rueidis.Client, config Config, r *report.Reporter, topology *nod
 	givenUp := func(record string) { c.Reporter.Log(report.NoticeGivenUp, record) }
 	c.Sessions = undo.NewSessions(c.Undo, c.ID, c.Number, givenUp)
 	c.Lines = line.NewTable()
-	c.Waiting = line.Waiting{Table: c.Lines, Counts: line.NewCounts(), Closing: c.Closing, Trouble: c.logTrouble}
+	c.Waiting = line.Waiting{Table: c.Lines, Counts: new(line.Counts), Closing: c.Closing, Trouble: c.logTrouble}
 	c.Inbox = c.NewInbox(c.Notifier.Add)
 	c.Notifier.Unclaimed = c.Inbox.Unclaimed
 	c.Record = labels.NewRecord(c.labelConfig())

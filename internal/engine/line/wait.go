@@ -13,7 +13,7 @@ import (
 // Waiting is how the calls of a client wait.
 type Waiting struct {
 	Table   *Table
-	Counts  Counts
+	Counts  *Counts
 	Closing <-chan struct{}
 	Trouble func(name string, err error) // logs that a call waits for the server to recover
 }
