@@ -97,7 +97,7 @@ func (s *Sender) CallOn(
 func (a *Answer) failed(err, said error, sentIn nodes.Generation) (of, saidNow error) {
 	switch outcome.Classify(err) {
 	case outcome.Uncertain:
-		a.noteDoubt(err, sentIn)
+		a.leaveInDoubt(err, sentIn)
 		return err, said
 	case outcome.NotSent:
 		if errors.Is(err, outcome.ErrClientClosed) {
@@ -119,8 +119,8 @@ func silentOr(ctx context.Context, err error) error {
 	return err
 }
 
-// noteDoubt notes that the outcome of the last attempt is unknown.
-func (a *Answer) noteDoubt(err error, sentIn nodes.Generation) {
+// leaveInDoubt records that the outcome of the last attempt is unknown.
+func (a *Answer) leaveInDoubt(err error, sentIn nodes.Generation) {
 	switch {
 	case outcome.IsReply(err): // by a proxy, behind which the command may be executed later
 		sentIn = nodes.NoGeneration

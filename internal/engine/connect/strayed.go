@@ -57,12 +57,12 @@ func (c *strayingClient) Do(ctx context.Context, cmd rueidis.Completed) rueidis.
 	other := c.use()
 	if other == nil {
 		result := c.Client.Do(ctx, cmd)
-		c.note(nil, result)
+		c.heed(nil, result)
 		return result
 	}
 	defer other.users.Done()
 	result := other.Do(ctx, cmd)
-	c.note(other, result)
+	c.heed(other, result)
 	return result
 }
 
@@ -71,7 +71,7 @@ func (c *strayingClient) DoMulti(ctx context.Context, multi ...rueidis.Completed
 	other := c.use()
 	if other == nil {
 		results := c.Client.DoMulti(ctx, multi...)
-		c.note(nil, results...)
+		c.heed(nil, results...)
 		return results
 	}
 	if slices.ContainsFunc(multi, func(cmd rueidis.Completed) bool { return cmd.IsBlock() }) {
@@ -80,7 +80,7 @@ func (c *strayingClient) DoMulti(ctx context.Context, multi ...rueidis.Completed
 	}
 	defer other.users.Done()
 	results := other.DoMulti(ctx, multi...)
-	c.note(other, results...)
+	c.heed(other, results...)
 	return results
 }
 
@@ -103,10 +103,10 @@ func (c *strayingClient) use() *otherConn {
 	return c.other
 }
 
-// note looks at replies. If they came over the shared connection and only another can help, commands
+// heed looks at replies. If they came over the shared connection and only another can help, commands
 // use another one from then on, as soon as the pool has one. If they came over that one, it is given
 // up, and the shared one may be right again.
-func (c *strayingClient) note(from *otherConn, results ...rueidis.RedisResult) {
+func (c *strayingClient) heed(from *otherConn, results ...rueidis.RedisResult) {
 	broken := from != nil && slices.ContainsFunc(results, func(r rueidis.RedisResult) bool {
 		return !outcome.Classify(r.Error()).Heard() && !fault.IsContextEnd(r.Error())
 	})

@@ -90,19 +90,19 @@ type dialProgress struct{ stage atomic.Pointer[string] }
 // watched returns dial such that it records its progress.
 func (p *dialProgress) watched(dial dialFunc) dialFunc {
 	return func(ctx context.Context, address string, dialer *net.Dialer, config *tls.Config) (net.Conn, error) {
-		p.note("no connection to " + address + " so far")
+		p.reach("no connection to " + address + " so far")
 		if config != nil {
-			p.note("no TLS handshake with " + address + " so far")
+			p.reach("no TLS handshake with " + address + " so far")
 		}
 		conn, err := dial(ctx, address, dialer, config)
 		if err == nil {
-			p.note("connected to " + address + ", which has not answered so far")
+			p.reach("connected to " + address + ", which has not answered so far")
 		}
 		return conn, err
 	}
 }
 
-func (p *dialProgress) note(stage string) { p.stage.Store(&stage) }
+func (p *dialProgress) reach(stage string) { p.stage.Store(&stage) }
 
 // reached returns how far the last connection came, as an error, or nil if nothing was dialed.
 func (p *dialProgress) reached() error {
