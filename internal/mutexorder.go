@@ -48,7 +48,7 @@ package internal
 //	nodes.Topology.mu           | the nodes of a cluster, and their slots                  |
 //	connect.lazyClient.mu       | the attempt to open a client                             | serverline.List.mu
 //
-// line.FIFO.FIFOMutex: a release calls all members as an acquisition does, and does not acquire them; the
-// analysis cannot tell. serverline.List.mu: a waiter that has a ticket has received a reply, so a lazy client is open, and
-// its nodes are known without waiting. nodes.InFlight.mu: a slot that was left is freed by
-// taking a value from a channel that has one for it.
+// line.FIFO.FIFOMutex: a release calls all members as an acquisition does, and does not acquire
+// them; the analysis cannot tell. serverline.List.mu: a waiter that has a ticket has received a
+// reply, so a lazy client is open, and its nodes are known without waiting. nodes.InFlight.mu: a
+// slot that was left is freed by taking a value from a channel that has one for it.

@@ -45,8 +45,9 @@ func (c *Parts) StartClosing() bool {
 	return true
 }
 
-// End ends the parts when no call of the program uses them any more: unknown outcomes are settled, helpers stop, and the
-// last reports are delivered. unreleased is why locks may not be released, or nil.
+// End ends the parts when no call of the program uses them any more: unknown outcomes are settled,
+// helpers stop, and the last reports are delivered. unreleased is why locks may not be released, or
+// nil.
 func (c *Parts) End(ctx context.Context, unreleased error) {
 	defer close(c.ended)
 	err := c.end(ctx, unreleased == nil)

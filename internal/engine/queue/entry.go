@@ -1,5 +1,5 @@
-// Package queue has the entry of an owner in the queue of a lock on the server: what the client knows of its place there,
-// and the grant that ends the wait.
+// Package queue has the entry of an owner in the queue of a lock on the server: what the client
+// knows of its place there, and the grant that ends the wait.
 package queue
 
 import (
@@ -55,8 +55,8 @@ type Grant struct {
 // call.
 const LongestPause = 20 * time.Second
 
-// New makes the entry of an owner, under its name and for the queue of a key. made is a time at which the server did not
-// know the owner. Messages about the owner wake w.
+// New makes the entry of an owner, under its name and for the queue of a key. made is a time at
+// which the server did not know the owner. Messages about the owner wake w.
 func New(b *inbox.Inbox, key, owner string, w Waker, made lease.Stamp) *Entry {
 	e := &Entry{inbox: b, waker: w, made: made}
 	e.slot = inbox.NewSlot(key, owner, e)
@@ -66,8 +66,8 @@ func New(b *inbox.Inbox, key, owner string, w Waker, made lease.Stamp) *Entry {
 // WaitAlone has messages about the owner wake w. A grant gives it that lease. No message has arrived yet.
 func (e *Entry) WaitAlone(w Waker, lease time.Duration) { e.waker, e.Lease = w, lease }
 
-// Write gives the entry its text, once. wanted is the lease that the acquisition of the owner asks for, and granted that
-// of a grant.
+// Write gives the entry its text, once. wanted is the lease that the acquisition of the owner asks
+// for, and granted that of a grant.
 func (e *Entry) Write(wanted, granted time.Duration, text func() string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -190,8 +190,8 @@ func (e *Entry) MayWait() bool {
 	return e.waits
 }
 
-// Left returns the text of the entry if it, or a poll time of the owner, may be left in the queue, else "". inDoubt says
-// that an acquisition of the owner may still be executed.
+// Left returns the text of the entry if it, or a poll time of the owner, may be left in the queue,
+// else "". inDoubt says that an acquisition of the owner may still be executed.
 func (e *Entry) Left(inDoubt bool) string {
 	if e == nil {
 		return ""
@@ -258,8 +258,9 @@ func (e *Entry) HoldBegins() {
 	e.inbox.Forget(&e.slot)
 }
 
-// GiveUp ends the wait of an owner that does not want the lock any more. It reports whether a grant has arrived that was
-// not taken, and whether the server may have the owner among the waiters. A grant that comes later is not wanted.
+// GiveUp ends the wait of an owner that does not want the lock any more. It reports whether a grant
+// has arrived that was not taken, and whether the server may have the owner among the waiters. A
+// grant that comes later is not wanted.
 func (e *Entry) GiveUp() (granted, waits bool) {
 	if e == nil {
 		return false, false

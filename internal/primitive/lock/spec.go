@@ -61,6 +61,6 @@ var Mutex = &acquire.Spec{
 	Fresh:    acquire.FreshOwner,
 }
 
-// InHash is for giving back a lock that a client was granted and no longer wants: any lock in a hash. Grants do not tell
-// its kind.
+// InHash is for giving back a lock that a client was granted and no longer wants: any lock in a
+// hash. Grants do not tell its kind.
 var InHash = &ownership.Spec{Kind: keyspace.KindLock, Protocol: Hash{}, GrantMark: "h"}

@@ -134,7 +134,8 @@ var raisedTexts = []struct {
 // scriptError matches an error that a command raised in a script: as Redis 6.2 reports it, with the
 // place in front, twice if the server itself refused the command; and as newer servers do, with the
 // place behind, where Valkey 9 omits the digest. The last form is that of miniredis.
-var scriptError = regexp.MustCompile(`(?s)^Error running script \(call to f_[0-9a-f]{40}\): @user_script:\d+: (?:@user_script: \d+: -?)?(.*)$` +
+var scriptError = regexp.MustCompile(`(?s)^Error running script \(call to f_[0-9a-f]{40}\): ` +
+	`@user_script:\d+: (?:@user_script: \d+: -?)?(.*)$` +
 	`|^(.*) script: (?:[0-9a-f]{40}, )?on @user_script:\d+\.$` +
 	`|^Error compiling script \(new function\): (?:<string>)?:\d+: (.*?)\s+stack traceback:.*$`)
 
