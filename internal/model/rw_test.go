@@ -8,7 +8,6 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/owners"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
-	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/primitive/rw"
 	"github.com/latchkey-go/latchkey/internal/testredis"
 )
@@ -114,7 +113,7 @@ func (m *rwModel) downgrade(reader *party, d dice) {
 	writer.grips, writer.phase = nil, ownership.Releasing
 	msg := &message{what: writer.name + " downgrades", words: words, light: true}
 	msg.silent = func() {
-		reader.t.Doubt.Sent = &undo.SentInDoubt{Acquisition: true}
+		unanswered(reader.t)
 		if fresh {
 			reader.GiveUp()
 		} else {
@@ -139,7 +138,7 @@ func (m *rwModel) downgrade(reader *party, d dice) {
 		case certain:
 			m.w.fail("%s has lost its hold when it downgrades", writer.name)
 		default:
-			reader.t.Doubt.Sent = &undo.SentInDoubt{Acquisition: true}
+			unanswered(reader.t)
 			reader.GiveUp()
 		}
 	}
