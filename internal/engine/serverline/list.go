@@ -2,8 +2,8 @@
 package serverline
 
 import (
-	"container/list"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,7 +37,7 @@ type List struct {
 	tasks        sync.WaitGroup
 
 	mu     sync.Mutex
-	byKey  map[string]*list.List     // of *Waiter, in the order of their tickets
+	byKey  map[string][]*Waiter      // in the order of their tickets
 	shared map[string]*sharedChannel // by key, if waiters have no channels of their own
 	active bool
 	busy   map[*nodes.Node]bool // nodes whose waiters are being refreshed
@@ -68,7 +68,7 @@ func New(c *core.Parts, q Queue, shares bool) *List {
 		period:       max(min(o.StaleWaiterTimeout/3, o.PollCeiling), time.Millisecond),
 		open:         open,
 		end:          end,
-		byKey:        map[string]*list.List{},
+		byKey:        map[string][]*Waiter{},
 		shared:       map[string]*sharedChannel{},
 		busy:         map[*nodes.Node]bool{},
 	}
@@ -104,7 +104,7 @@ func (l *List) WaitFor(ctx context.Context, a *acquire.Acquisition, front *line.
 func (l *List) isBehind(w *Waiter) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return w.elem != nil && !w.near
+	return w.placed && !w.near
 }
 
 // attemptBegins notes that a waiter is about to make an attempt, and returns the line of which it is in front.
@@ -145,7 +145,7 @@ func (l *List) SetPlace(w *Waiter, ticket uint64, strangers bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w.strangers = strangers
-	if w.elem == nil {
+	if !w.placed {
 		l.insert(w, ticket)
 	} else if w.near {
 		l.listenTo(w)
@@ -154,22 +154,15 @@ func (l *List) SetPlace(w *Waiter, ticket uint64, strangers bool) {
 
 // insert puts a waiter into its line. l.mu is held.
 func (l *List) insert(w *Waiter, ticket uint64) {
-	w.Ticket = ticket
-	line := l.byKey[w.Ownership.Names.Key]
-	if line == nil {
-		line = list.New()
-		l.byKey[w.Ownership.Names.Key] = line
+	w.Ticket, w.placed = ticket, true
+	key := w.Ownership.Names.Key
+	line := l.byKey[key]
+	at := len(line)
+	for at > 0 && line[at-1].Ticket > ticket {
+		at--
 	}
-	before := line.Back()
-	for before != nil && before.Value.(*Waiter).Ticket > ticket {
-		before = before.Prev()
-	}
-	if before == nil {
-		w.elem = line.PushFront(w)
-	} else {
-		w.elem = line.InsertAfter(w, before)
-	}
-	l.listen(line)
+	l.byKey[key] = slices.Insert(line, at, w)
+	l.listen(l.byKey[key])
 	if !l.active {
 		l.active = true
 		l.tasks.Go(l.run)
@@ -188,30 +181,33 @@ func (l *List) listenTo(w *Waiter) {
 }
 
 // listen makes the first waiters of a line listen for their turn. l.mu is held.
-func (l *List) listen(line *list.List) {
-	e := line.Front()
-	for i := 0; i < Nearest && e != nil; i++ {
-		if w := e.Value.(*Waiter); !w.near {
+func (l *List) listen(line []*Waiter) {
+	for _, w := range nearest(line) {
+		if !w.near {
 			w.near = true
 			l.listenTo(w)
 		}
-		e = e.Next()
 	}
 }
+
+// nearest returns the first waiters of a line.
+func nearest(line []*Waiter) []*Waiter { return line[:min(Nearest, len(line))] }
 
 // remove takes a waiter out of its line, whether it acquired or gave up.
 func (l *List) remove(w *Waiter) {
 	l.mu.Lock()
-	if w.elem != nil {
-		line := l.byKey[w.Ownership.Names.Key]
-		line.Remove(w.elem)
-		w.elem = nil
-		if line.Len() == 0 {
-			delete(l.byKey, w.Ownership.Names.Key)
+	if w.placed {
+		w.placed = false
+		key := w.Ownership.Names.Key
+		at := slices.Index(l.byKey[key], w)
+		line := slices.Delete(l.byKey[key], at, at+1)
+		l.byKey[key] = line
+		if len(line) == 0 {
+			delete(l.byKey, key)
 		}
 		l.listen(line)
-		if w.woken && line.Len() > 0 { // since its last attempt: there may be more
-			l.wake(line.Front().Value.(*Waiter))
+		if w.woken && len(line) > 0 { // since its last attempt: there may be more
+			l.wake(line[0])
 		}
 	}
 	l.mu.Unlock()

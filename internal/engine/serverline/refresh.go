@@ -1,9 +1,9 @@
 package serverline
 
 import (
-	"container/list"
 	"context"
 	"log/slog"
+	"slices"
 	"strconv"
 	"time"
 
@@ -96,13 +96,18 @@ func (l *List) batches(wanted *nodes.Node) map[*nodes.Node][]*Refreshing {
 	for key, line := range l.byKey {
 		slot := l.client.Topology.SlotOf(key)
 		node := l.client.Topology.Serving(slot)
-		for e := line.Front(); e != nil && (wanted == nil || wanted == node); {
+		if wanted != nil && wanted != node {
+			continue
+		}
+		for len(line) > 0 {
 			b := open[slot]
 			if b == nil || len(b.waiters) >= refreshBatch {
 				b = l.NewRefreshing()
 				all[node], open[slot] = append(all[node], b), b
 			}
-			e = b.fill(e)
+			some := line[:min(len(line), refreshBatch-len(b.waiters))]
+			b.Add(slices.Clone(some))
+			line = line[len(some):]
 		}
 	}
 	return all
@@ -113,16 +118,6 @@ func (l *List) NewRefreshing() *Refreshing {
 	_, suffix := l.client.Inbox.Channels("")
 	return &Refreshing{queue: l.Queue, Call: script.Call{Cmd: l.Queue.Refresh(), Args: []string{
 		l.client.StaleMS, l.client.Publish, suffix, l.client.Inbox.Counted()}}}
-}
-
-// fill adds waiters of one lock, from e on, and returns the first that did not fit.
-func (b *Refreshing) fill(e *list.Element) *list.Element {
-	var waiters []*Waiter
-	for ; e != nil && len(b.waiters)+len(waiters) < refreshBatch; e = e.Next() {
-		waiters = append(waiters, e.Value.(*Waiter))
-	}
-	b.Add(waiters)
-	return e
 }
 
 // Add adds waiters of one lock.

@@ -37,17 +37,10 @@ func (h *sharedChannel) Reconnected() {
 	l := h.list
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	line := l.byKey[h.key]
-	if line == nil {
-		return
-	}
-	l.wake(line.Front().Value.(*Waiter))
-	e := line.Front().Next()
-	for i := 1; i < Nearest && e != nil; i++ {
-		if w := e.Value.(*Waiter); !w.Grantable || w.aside {
+	for i, w := range nearest(l.byKey[h.key]) {
+		if i == 0 || !w.Grantable || w.aside {
 			l.wake(w)
 		}
-		e = e.Next()
 	}
 }
 

@@ -1,7 +1,6 @@
 package serverline
 
 import (
-	"container/list"
 	"context"
 	"strconv"
 	"time"
@@ -23,7 +22,7 @@ type Waiter struct {
 
 	// Guarded by List.mu.
 	Ticket    uint64 // 0 before the server has given one
-	elem      *list.Element
+	placed    bool   // it is among the waiters of its lock, in the order of their tickets
 	near      bool
 	Grantable bool       // the client listens
 	aside     bool       // it wants more permits than there are in all, and is not in the queue
@@ -124,7 +123,7 @@ func (w *Waiter) Signal() { w.Own.Signal() }
 // message.
 func (w *Waiter) Reconnected() {
 	w.List.mu.Lock()
-	near := w.near || w.elem == nil || w.List.shares && !w.Grantable
+	near := w.near || !w.placed || w.List.shares && !w.Grantable
 	w.List.mu.Unlock()
 	if near {
 		w.Own.Signal()
