@@ -28,7 +28,7 @@
 //	engine    | report     | events for the observer of the program, and lines for its logger
 //	engine    | script     | the commands, which are Lua scripts, and what their replies and errors mean
 //	engine    | line       | the lines of goroutines in a client, and the loop in which their calls wait
-//	engine    | serverline | waiters that keep a place in a queue on the server
+//	engine    | waiters    | the waiters that keep a place each in a queue on the server: fair locks, permits with ids
 //	engine    | turns      | the turn of a client, and turns with those that do not wait in the queue: Redisson, redsync
 //	engine    | undo       | commands that were not answered, such as an Unlock: what is in doubt, and what settles it
 //	primitive | admin      | listing objects and waiters, forced releases, and the check of a server

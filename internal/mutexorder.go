@@ -31,10 +31,10 @@ package internal
 //	labels.Known.mu             | the labels of other clients                              |
 //	undo.Undoer.mu              | what is to be undone, and when                           |
 //	undo.Sessions.mu            | the sessions of operations that count once               |
-//	serverline.List.mu          | the waiters for fair locks, and their tickets            | foreign code
-//	line.shard.mu               | lines, live ownerships: waiters, uses, last answers      | ownership.Ownership.mu, serverline.List.mu
-//	pubsub.Notifier.mu          | the listeners, and the nodes that own slots              | serverline.List.mu
-//	pubsub.listener.mu          | the subscriptions at a node                              | serverline.List.mu, pubsub.Notifier.mu
+//	waiters.List.mu          | the waiters for fair locks, and their tickets            | foreign code
+//	line.shard.mu               | lines, live ownerships: waiters, uses, last answers      | ownership.Ownership.mu, waiters.List.mu
+//	pubsub.Notifier.mu          | the listeners, and the nodes that own slots              | waiters.List.mu
+//	pubsub.listener.mu          | the subscriptions at a node                              | waiters.List.mu, pubsub.Notifier.mu
 //	report.Reporter.mu          | the reports that the program has yet to receive          |
 //	async.FIFOMutex.mu          | the waiters for a FIFO mutex                             |
 //	nodes.InFlight.mu           | the commands to a node that were left unanswered         | a wait
@@ -46,9 +46,9 @@ package internal
 //	nodes.lastWords.mu          | what was sent last over a connection                     |
 //	transport.Sender.mu         | the goroutines that send                                 |
 //	nodes.Topology.mu           | the nodes of a cluster, and their slots                  |
-//	connect.lazyClient.mu       | the attempt to open a client                             | serverline.List.mu
+//	connect.lazyClient.mu       | the attempt to open a client                             | waiters.List.mu
 //
 // line.FIFO.FIFOMutex: a release calls all members as an acquisition does, and does not acquire
-// them; the analysis cannot tell. serverline.List.mu: a waiter that has a ticket has received a
+// them; the analysis cannot tell. waiters.List.mu: a waiter that has a ticket has received a
 // reply, so a lazy client is open, and its nodes are known without waiting. nodes.InFlight.mu: a
 // slot that was left is freed by taking a value from a channel that has one for it.

@@ -9,7 +9,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
-	"github.com/latchkey-go/latchkey/internal/engine/serverline"
+	"github.com/latchkey-go/latchkey/internal/engine/waiters"
 	"github.com/latchkey-go/latchkey/internal/primitive/fair"
 	"github.com/latchkey-go/latchkey/internal/testredis"
 )
@@ -186,7 +186,7 @@ func (m *fairModel) actions() []modelAction {
 // refresh sends signs of life for the waiters of a client.
 func (m *fairModel) refresh(d dice) {
 	c := m.w.clients[d[0]%len(m.w.clients)]
-	var places []*serverline.Waiter
+	var places []*waiters.Waiter
 	var parties []*party
 	names := ""
 	for _, p := range m.parties {

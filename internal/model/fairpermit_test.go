@@ -6,7 +6,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
-	"github.com/latchkey-go/latchkey/internal/engine/serverline"
+	"github.com/latchkey-go/latchkey/internal/engine/waiters"
 	"github.com/latchkey-go/latchkey/internal/primitive/semaphore"
 	"github.com/latchkey-go/latchkey/internal/testredis"
 )
@@ -110,7 +110,7 @@ func (m *fairPermitModel) state() fairPermitState {
 // refresh sends signs of life for the waiters of a client.
 func (m *fairPermitModel) refresh(d dice) {
 	c := m.w.clients[d[0]%len(m.w.clients)]
-	var places []*serverline.Waiter
+	var places []*waiters.Waiter
 	var parties []*party
 	names := ""
 	for _, p := range m.parties {
@@ -131,7 +131,7 @@ func (m *fairPermitModel) refresh(d dice) {
 			m.w.fail("%s: %v", msg.what, reply)
 		}
 		for i, p := range parties {
-			if f := m.waiting(p); f != nil && states[i] == int64(serverline.InPlace) {
+			if f := m.waiting(p); f != nil && states[i] == int64(waiters.InPlace) {
 				f.sign = msg.sent / 1000
 			} else if f != nil {
 				f.sign = 0 // it must try again

@@ -10,7 +10,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
-	"github.com/latchkey-go/latchkey/internal/engine/serverline"
+	"github.com/latchkey-go/latchkey/internal/engine/waiters"
 	"github.com/latchkey-go/latchkey/internal/primitive/fair"
 	"github.com/latchkey-go/latchkey/internal/primitive/semaphore"
 	"github.com/latchkey-go/latchkey/internal/testredis"
@@ -36,7 +36,7 @@ type party struct {
 	waits       bool
 	round       int // attempts of the acquisition
 	acquisition *acquire.Acquisition
-	inQueue     *serverline.Waiter     // its place in the queue of a fair lock or semaphore, or nil
+	inQueue     *waiters.Waiter        // its place in the queue of a fair lock or semaphore, or nil
 	grips       []modelLease           // of the holds that are not released
 	sent        int64                  // ms: before the command that set the lease was sent
 	granted     int64                  // the lease that it set, in ms
@@ -174,7 +174,7 @@ func (p *party) GiveUp() {
 
 // enterQueue gives a party that waits for a fair lock or semaphore its place in the queue.
 func (p *party) enterQueue() {
-	w := &serverline.Waiter{Ownership: p.t, Grantable: p.t.Client != p.w.clients[1]}
+	w := &waiters.Waiter{Ownership: p.t, Grantable: p.t.Client != p.w.clients[1]}
 	switch attempts := p.lock.Spec.Attempts.(type) {
 	case fair.Protocol:
 		w.List = attempts.Waiters

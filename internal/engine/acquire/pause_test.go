@@ -13,7 +13,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/object"
-	"github.com/latchkey-go/latchkey/internal/engine/serverline"
+	"github.com/latchkey-go/latchkey/internal/engine/waiters"
 	"github.com/latchkey-go/latchkey/internal/primitive/fair"
 	"github.com/latchkey-go/latchkey/internal/primitive/latch"
 	"github.com/latchkey-go/latchkey/internal/primitive/lock"
@@ -41,10 +41,10 @@ func TestPauses_are_positive_and_capped(t *testing.T) {
 		polling = append(polling, acquisitionOf(p))
 	}
 	front := inQueue(c, 0)
-	for ticket := range uint64(serverline.Nearest) {
+	for ticket := range uint64(waiters.Nearest) {
 		inQueue(c, ticket)
 	}
-	behind := inQueue(c, serverline.Nearest)
+	behind := inQueue(c, waiters.Nearest)
 	backoff := lock.Backoff{
 		Initial: time.Millisecond, Max: 128 * time.Millisecond, Multiplier: 2,
 	}
@@ -75,7 +75,7 @@ func inQueue(c *core.Parts, ticket uint64) line.Attempter {
 	a.Start()
 	a.Ownership.OwnEntry(a.Since)
 	list := a.Lock.Spec.Attempts.(fair.Protocol).Waiters
-	w := &serverline.Waiter{List: list, Ownership: a.Ownership, Own: c.Lines.Use(line.Key{Key: "fair"})}
+	w := &waiters.Waiter{List: list, Ownership: a.Ownership, Own: c.Lines.Use(line.Key{Key: "fair"})}
 	list.SetPlace(w, ticket, false)
-	return serverline.Attempter{Acquisition: a, Waiter: w}
+	return waiters.Attempter{Acquisition: a, Waiter: w}
 }

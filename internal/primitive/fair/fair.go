@@ -14,7 +14,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/renewal"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
-	"github.com/latchkey-go/latchkey/internal/engine/serverline"
+	"github.com/latchkey-go/latchkey/internal/engine/waiters"
 	"github.com/latchkey-go/latchkey/internal/primitive/lock"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
@@ -36,13 +36,13 @@ func QueuesOf(c *core.Parts) *Queues {
 
 // Queues holds the queues of the fair locks of a client.
 type Queues struct {
-	Waiters       *serverline.List
+	Waiters       *waiters.List
 	plain, fenced *acquire.Spec
 }
 
 func newQueues(c *core.Parts) (q *Queues, atClose func()) {
 	q = &Queues{}
-	q.Waiters = serverline.New(c, q, false)
+	q.Waiters = waiters.New(c, q, false)
 	p := Protocol{Waiters: q.Waiters}
 	q.plain = &acquire.Spec{
 		Spec: &ownership.Spec{
@@ -63,29 +63,29 @@ func newQueues(c *core.Parts) (q *Queues, atClose func()) {
 	return q, q.Waiters.Close
 }
 
-// AttemptsOf implements [serverline.Queue].
-func (q *Queues) AttemptsOf(w *serverline.Waiter) acquire.Attempts {
+// AttemptsOf implements [waiters.Queue].
+func (q *Queues) AttemptsOf(w *waiters.Waiter) acquire.Attempts {
 	return Protocol{Waiters: q.Waiters, waiter: w}
 }
 
-// Refresh implements [serverline.Queue].
+// Refresh implements [waiters.Queue].
 func (*Queues) Refresh() transport.Command { return script.FairRefresh }
 
-// Keys implements [serverline.Queue].
+// Keys implements [waiters.Queue].
 func (*Queues) Keys(p *ownership.Lock) []string { return p.Names.FairKeys() }
 
-// Channel implements [serverline.Queue].
+// Channel implements [waiters.Queue].
 func (*Queues) Channel(p *ownership.Lock) string { return p.Names.WaiterChannel("") }
 
-// Entry implements [serverline.Queue].
+// Entry implements [waiters.Queue].
 func (*Queues) Entry(o *ownership.Ownership) string { return o.Wire }
 
 // Protocol is the protocol of the hash of a re-entrant lock with a queue next to it.
 type Protocol struct {
 	lock.Hash
 
-	Waiters *serverline.List
-	waiter  *serverline.Waiter // of an acquisition that waits in the queue, or nil
+	Waiters *waiters.List
+	waiter  *waiters.Waiter // of an acquisition that waits in the queue, or nil
 }
 
 // AcquireCall implements [acquire.Attempts].

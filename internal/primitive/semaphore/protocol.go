@@ -10,8 +10,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
-	"github.com/latchkey-go/latchkey/internal/engine/serverline"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
+	"github.com/latchkey-go/latchkey/internal/engine/waiters"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -31,7 +31,7 @@ func permitKeys(names *keyspace.Keys, permanent bool, leader string) []string {
 
 // Attempts requests ids. The first of those that are requested together stands for all.
 type Attempts struct {
-	waiter *serverline.Waiter // of an acquisition that waits in the queue, or nil
+	waiter *waiters.Waiter // of an acquisition that waits in the queue, or nil
 }
 
 // AcquireCall implements [acquire.Attempts].

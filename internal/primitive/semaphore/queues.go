@@ -12,7 +12,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/renewal"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
-	"github.com/latchkey-go/latchkey/internal/engine/serverline"
+	"github.com/latchkey-go/latchkey/internal/engine/waiters"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -22,7 +22,7 @@ import (
 
 // Queues holds the queues of the semaphores of a client whose permits have ids.
 type Queues struct {
-	Waiters *serverline.List
+	Waiters *waiters.List
 	lines   *line.FIFOs // for a semaphore that is not fair
 	fair    *acquire.Spec
 	inLine  *acquire.Spec
@@ -35,7 +35,7 @@ func QueuesOf(c *core.Parts) *Queues {
 
 func newQueues(c *core.Parts) (q *Queues, atClose func()) {
 	q = &Queues{lines: line.NewFIFOs()}
-	q.Waiters = serverline.New(c, q, true)
+	q.Waiters = waiters.New(c, q, true)
 	q.fair = &acquire.Spec{
 		Spec: &ownership.Spec{
 			Kind: keyspace.KindFairPermit, Family: keyspace.KindPermit, Stored: keyspace.KindSemaphore,
@@ -75,20 +75,20 @@ func (q *Queues) waitInLine(ctx context.Context, a *acquire.Acquisition) error {
 	return q.Waiters.WaitFor(ctx, a, l, &mark)
 }
 
-// Refresh implements [serverline.Queue].
+// Refresh implements [waiters.Queue].
 func (*Queues) Refresh() transport.Command { return script.PermitRefresh }
 
-// Keys implements [serverline.Queue].
+// Keys implements [waiters.Queue].
 func (*Queues) Keys(p *ownership.Lock) []string { return p.Names.FairPermitKeys() }
 
-// Channel implements [serverline.Queue].
+// Channel implements [waiters.Queue].
 func (*Queues) Channel(p *ownership.Lock) string { return p.Names.Channel }
 
-// Entry implements [serverline.Queue].
+// Entry implements [waiters.Queue].
 func (*Queues) Entry(o *ownership.Ownership) string { return EntryOf(o) }
 
-// AttemptsOf implements [serverline.Queue].
-func (*Queues) AttemptsOf(w *serverline.Waiter) acquire.Attempts { return Attempts{w} }
+// AttemptsOf implements [waiters.Queue].
+func (*Queues) AttemptsOf(w *waiters.Waiter) acquire.Attempts { return Attempts{w} }
 
 // EntryOf is the entry of an ownership in the queue. Permits that are requested together have
 // one entry, named after the first of them.

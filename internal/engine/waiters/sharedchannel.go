@@ -1,4 +1,4 @@
-package serverline
+package waiters
 
 import (
 	"time"

@@ -1,5 +1,5 @@
-// Package serverline has the waiters of a client that keep a place in a queue on the server, which keeps their order.
-package serverline
+// Package waiters has the waiters of a client that keep a place each in a queue on the server, which keeps their order.
+package waiters
 
 import (
 	"context"
