@@ -32,17 +32,17 @@ func (c *Parts) Begin(ctx context.Context) error {
 func (c *Parts) Done() { c.Working.Done() }
 
 // Send sends a call until it is answered, the client's patience is over, or Close begins.
-func (c *Parts) Send(ctx context.Context, each script.Call) (transport.Answer, error) {
-	return c.Sender.Call(ctx, c.Closing, each.Cmd, each.Keys, each.Args)
+func (c *Parts) Send(ctx context.Context, call script.Call) (transport.Answer, error) {
+	return c.Sender.Call(ctx, c.Closing, call.Cmd, call.Keys, call.Args)
 }
 
 // query is Send for a call that changes nothing, and that Close waits for.
-func (c *Parts) query(ctx context.Context, each script.Call) (transport.Answer, error) {
+func (c *Parts) query(ctx context.Context, call script.Call) (transport.Answer, error) {
 	if err := c.Begin(ctx); err != nil {
 		return transport.Answer{}, err
 	}
 	defer c.Done()
-	return c.Send(ctx, each)
+	return c.Send(ctx, call)
 }
 
 // Confirm has replicas confirm a grant. It sends the acquisition once more, which changes nothing

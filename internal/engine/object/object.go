@@ -112,9 +112,9 @@ func MayStillRun(err error) bool {
 
 // SendLater leaves an operation that counts once to the background.
 func (o *Object) SendLater(build func(*undo.Operation) script.Call) {
-	each := o.Client.Sessions.Begin(o.Names.Key)
-	each.FollowUp = build(each)
-	each.SettleLater()
+	op := o.Client.Sessions.Begin(o.Names.Key)
+	op.FollowUp = build(op)
+	op.SettleLater()
 }
 
 // SendOrVoid sends an operation that takes effect once, and not late: if its outcome stays unknown, the
@@ -122,8 +122,8 @@ func (o *Object) SendLater(build func(*undo.Operation) script.Call) {
 func (o *Object) SendOrVoid(
 	ctx context.Context, verb string, build func(*undo.Operation) script.Call,
 ) (transport.Answer, error) {
-	return o.Perform(ctx, nil, verb, build, func(each *undo.Operation) script.Call {
-		return script.NewCall(script.OpVoid, []string{each.Record}, each.Number)
+	return o.Perform(ctx, nil, verb, build, func(op *undo.Operation) script.Call {
+		return script.NewCall(script.OpVoid, []string{op.Record}, op.Number)
 	}, false)
 }
 
@@ -137,20 +137,20 @@ func (o *Object) Perform(
 		return transport.Answer{}, fault.Op(verb, o.Names.Name, err)
 	}
 	defer o.Client.Done()
-	each := o.Client.Sessions.Begin(o.Names.Key)
-	c := build(each)
-	each.FollowUp = settle(each)
+	op := o.Client.Sessions.Begin(o.Names.Key)
+	c := build(op)
+	op.FollowUp = settle(op)
 	always = always && ctx.Err() == nil
 	a, err := o.Client.Sender.Call(ctx, stop, c.Cmd, c.Keys, c.Args)
 	switch {
 	case err == nil:
-		each.Done()
+		op.Done()
 		return a, nil
 	case a.Doubt, always && MayStillRun(err):
 		a.Doubt = true
-		each.SettleLater()
+		op.SettleLater()
 	default:
-		each.Done()
+		op.Done()
 	}
 	return a, fault.Op(verb, o.Names.Name, o.Explain(ctx, a, err)...)
 }

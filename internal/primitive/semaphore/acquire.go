@@ -31,11 +31,11 @@ func (s *Semaphore) Acquire(ctx context.Context, verb string, waits bool, n int,
 	r.Parent = s.Client.Reporter.Parent(ctx)
 	ctx, cancel := r.Bound(ctx)
 	defer cancel()
-	each := &Acquisition{Semaphore: s, Wait: object.Wait{Of: &s.Object}, request: &r, semWaiter: semWaiter{count: n}}
+	a := &Acquisition{Semaphore: s, Wait: object.Wait{Of: &s.Object}, request: &r, semWaiter: semWaiter{count: n}}
 	if waits {
-		err = each.wait(ctx)
+		err = a.wait(ctx)
 	} else {
-		err = each.try(ctx)
+		err = a.try(ctx)
 	}
 	if err != nil {
 		err = fault.Op(verb, s.Names.Name, script.Explain(s.Client.Inspector.WrongKind(ctx, s.Names, s.Kind, err))...)
