@@ -43,13 +43,13 @@ type contender struct {
 }
 
 // contended runs goroutines of several clients that repeatedly acquire and release one lock.
-func contended(e *env, clients, each int, k kind) (Metrics, error) {
+func contended(e *env, clients, each int, k kind, limit time.Duration) (Metrics, error) {
 	opened, err := e.openMany(clients)
 	if err != nil {
 		return nil, err
 	}
 	r := &race{
-		window: window{env: e}, kind: k, key: "contended", clients: int64(clients),
+		window: window{env: e, limit: limit}, kind: k, key: "contended", clients: int64(clients),
 		inside: occupancy{capacity: k.capacity()},
 	}
 	if err := k.prepare(e.ctx, opened[0], r.key); err != nil {
@@ -107,7 +107,9 @@ func (r *race) note(one *contender, wait time.Duration) {
 func (r *race) metrics(contenders []*contender, from, to counters) Metrics {
 	var waits []time.Duration
 	var longest time.Duration
+	var shares []float64
 	for _, one := range contenders {
+		shares = append(shares, float64(len(one.waits)))
 		waits = append(waits, one.waits...)
 		longest = max(longest, one.longest)
 	}
@@ -118,5 +120,6 @@ func (r *race) metrics(contenders []*contender, from, to counters) Metrics {
 	m["client changes/s"] = float64(r.changes.Load()) / m["seconds"]
 	m["wait p50 ms"], m["wait p99 ms"] = millis(quantile(waits, .5)), millis(quantile(waits, .99))
 	m["longest wait ms"] = millis(longest)
+	m[fairnessMetric] = fairness(shares)
 	return m
 }

@@ -90,7 +90,7 @@ func costTable(lines []costLine) string {
 		if line.object != last {
 			object, last = line.object, line.object
 		}
-		allocations := "–"
+		allocations := absent
 		if line.allocations >= 0 {
 			allocations = strconv.Itoa(line.allocations)
 		}

@@ -73,7 +73,7 @@ func (p point) cell(operation string) string {
 	case !ok && p.failed != "":
 		return "failed: " + brief(p.failed)
 	case !ok:
-		return "–"
+		return absent
 	case value < 10:
 		return strconv.FormatFloat(value, 'f', 1, 64)
 	}

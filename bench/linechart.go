@@ -59,8 +59,8 @@ func (c *lineChart) x(size int) float64     { return c.left + c.length*c.sizes.a
 func (c *lineChart) y(took float64) float64 { return c.bottom - linesHeight*c.times.at(took) }
 
 func (c *lineChart) addAxes() {
-	for _, tick := range c.times.ticks() {
-		c.drawn.gridLine(c.left, c.y(tick), c.left+c.length, c.y(tick))
+	for i, tick := range c.times.ticks() {
+		c.drawn.gridLine(axis(i), c.left, c.y(tick), c.left+c.length, c.y(tick))
 		c.drawn.write("tick", "end", c.left-gap, c.y(tick)+4, tickLabel(tick))
 	}
 	for _, size := range growthSizes {

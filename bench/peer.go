@@ -95,7 +95,7 @@ const shortDelay = 5 * time.Millisecond
 // between tries has no effect.
 func waits(workload string) bool {
 	switch workload {
-	case "contended-1x16", "contended-8x4", "wakeup":
+	case "contended-1x16", "contended-8x4", "clients-lock", "wakeup":
 		return true
 	}
 	return false

@@ -8,14 +8,16 @@ import (
 	"unicode/utf8"
 )
 
-// A plot is a drawing in SVG, without a background and without fonts of its own. Later fields are
-// drawn over earlier ones.
+// A plot is a drawing in SVG, without fonts of its own. It has a background, because the page around it
+// may be dark where the viewer of the plot is light, or the other way around. Later fields are drawn over
+// earlier ones.
 type plot struct {
 	XMLName xml.Name   `xml:"http://www.w3.org/2000/svg svg"`
 	Width   float64    `xml:"width,attr"`
 	Height  float64    `xml:"height,attr"`
 	ViewBox string     `xml:"viewBox,attr"`
 	Style   style      `xml:"style"`
+	Back    backdrop   `xml:"polygon"`
 	Grid    []gridLine `xml:"line"`
 	Bars    []bar      `xml:"rect"`
 	Strokes []stroke   `xml:"path"`
@@ -28,12 +30,18 @@ type style struct {
 	Rules string `xml:",innerxml"`
 }
 
-// A gridLine is a line of the grid.
+// A backdrop covers the whole plot. It is not a rect, because bars are.
+type backdrop struct {
+	Points string `xml:"points,attr"`
+}
+
+// A gridLine is a line of the grid, or the axis from which bars begin.
 type gridLine struct {
-	X1 float64 `xml:"x1,attr"`
-	Y1 float64 `xml:"y1,attr"`
-	X2 float64 `xml:"x2,attr"`
-	Y2 float64 `xml:"y2,attr"`
+	Class string  `xml:"class,attr,omitempty"`
+	X1    float64 `xml:"x1,attr"`
+	Y1    float64 `xml:"y1,attr"`
+	X2    float64 `xml:"x2,attr"`
+	Y2    float64 `xml:"y2,attr"`
 }
 
 type bar struct {
@@ -66,7 +74,7 @@ type text struct {
 	Text   string  `xml:",chardata"`
 }
 
-// styleSheet has the colours of light and of dark pages. Its font size is fontSize.
+// styleSheet has the colors of light and of dark pages. Its font size is fontSize.
 //
 //go:embed plot.css
 var styleSheet string
@@ -85,6 +93,7 @@ const (
 func newPlot(height float64, title, caption string) *plot {
 	p := &plot{
 		Width: plotWidth, Height: height, ViewBox: fmt.Sprintf("0 0 %d %g", plotWidth, height), Style: style{"\n" + styleSheet},
+		Back: backdrop{fmt.Sprintf("0,0 %[1]d,0 %[1]d,%[2]g 0,%[2]g", plotWidth, height)},
 	}
 	p.write("title", "start", margin, 22, title)
 	p.write("", "start", margin, 42, caption)
@@ -95,8 +104,8 @@ func (p *plot) write(class, anchor string, x, y float64, what string) {
 	p.Texts = append(p.Texts, text{class, anchor, tenth(x), tenth(y), what})
 }
 
-func (p *plot) gridLine(x1, y1, x2, y2 float64) {
-	p.Grid = append(p.Grid, gridLine{tenth(x1), tenth(y1), tenth(x2), tenth(y2)})
+func (p *plot) gridLine(class string, x1, y1, x2, y2 float64) {
+	p.Grid = append(p.Grid, gridLine{class, tenth(x1), tenth(y1), tenth(x2), tenth(y2)})
 }
 
 func (p *plot) bar(class string, x, y, width, height float64) {
@@ -111,9 +120,9 @@ func (p *plot) stroke(class, format string, args ...any) {
 	p.Strokes = append(p.Strokes, stroke{class, fmt.Sprintf(format, args...)})
 }
 
-// textWidth returns the width that a text needs in a wide font.
+// textWidth returns the width that a text needs in a wide font, such as Verdana Bold.
 func textWidth(text string) float64 {
-	return .65 * fontSize * float64(utf8.RuneCountInString(text))
+	return .72 * fontSize * float64(utf8.RuneCountInString(text))
 }
 
 // position returns a point of a path.

@@ -81,15 +81,17 @@ func assertRoom(t *testing.T, name string, p *plot) {
 // fails once, and one always.
 func results(w Workload, link time.Duration) []sample {
 	var samples []sample
-	for i, p := range peers() {
-		for repetition := range 3 {
-			value := float64((i+1)*(1000+500*repetition)) * map[bool]float64{true: 100, false: .1}[i == 2]
-			s := sample{Workload: w.Name, Link: link, Peer: p.Name(), Repetition: repetition}
-			s.Metrics = Metrics{w.Primary: value}
-			if i == 8 || i == 3 && repetition == 1 {
-				s.result = result{Error: "why"}
+	for _, size := range (&settings{}).sizes(w) {
+		for i, p := range peers() {
+			for repetition := range 3 {
+				value := float64((i+1)*(1000+500*repetition)) * map[bool]float64{true: 100, false: .1}[i == 2]
+				s := sample{Workload: w.Name, Link: link, Peer: p.Name(), Repetition: repetition, Size: size}
+				s.Metrics = Metrics{w.Primary: value, w.Beside: .5}
+				if i == 8 || i == 3 && repetition == 1 {
+					s.result = result{Error: "why"}
+				}
+				samples = append(samples, s)
 			}
-			samples = append(samples, s)
 		}
 	}
 	return samples

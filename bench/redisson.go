@@ -23,7 +23,8 @@ type redisson struct{}
 func (redisson) Name() string { return "redisson" }
 
 func (redisson) About() string {
-	return "Redisson " + redissonVersion() + " in a JVM, defaults (RLock, RFairLock, RReadWriteLock, RSemaphore)"
+	return "Redisson " + redissonVersion() + " in a JVM, defaults (RLock, RFairLock, RReadWriteLock, RSemaphore); " +
+		"few connections and shared threads in clients-*"
 }
 
 // Open fails: there is no client in this process.

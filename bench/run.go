@@ -33,7 +33,7 @@ type sample struct {
 	Link       time.Duration
 	Peer       string
 	Repetition int
-	Size       int `json:",omitempty"` // of a growth
+	Size       int `json:",omitempty"` // of a growth, or of a workload with sizes
 	result
 }
 
@@ -107,7 +107,7 @@ func (b *bench) countCosts(ctx context.Context) ([]costLine, error) {
 
 func (b *bench) measureAll(ctx context.Context) {
 	for _, w := range b.chosenWorkloads() {
-		for _, roundTrip := range b.settings.links {
+		for _, roundTrip := range b.linksOf(w) {
 			b.measureWorkload(ctx, w, roundTrip)
 		}
 	}
@@ -125,35 +125,46 @@ func (b *bench) measureWorkload(ctx context.Context, w Workload, roundTrip time.
 	}
 	missing := map[string]bool{}
 	for repetition := range repetitions {
-		for _, i := range rand.Perm(len(b.peers)) {
-			p := b.peers[i]
-			if c, ok := p.(Chooser); ctx.Err() != nil || missing[p.Name()] || ok && !c.Joins(w.Name) {
-				continue
-			}
-			s := sample{Workload: w.Name, Link: roundTrip, Peer: p.Name(), Repetition: repetition}
-			s.result = b.measureOne(ctx, w, p, roundTrip)
-			switch {
-			case ctx.Err() != nil:
-				return // an interrupted measurement says nothing about the peer
-			case s.Missing:
-				missing[p.Name()] = true
-			default:
-				b.samples = append(b.samples, s)
-				b.report(w, s)
-			}
+		for _, size := range b.sizes(w) {
+			b.measurePeers(ctx, w, sample{Workload: w.Name, Link: roundTrip, Repetition: repetition, Size: size}, missing)
 		}
 	}
 }
 
-func (b *bench) measureOne(ctx context.Context, w Workload, p Peer, roundTrip time.Duration) result {
+// measurePeers measures all peers once, in random order. It adds the peers that have no such lock to missing.
+func (b *bench) measurePeers(ctx context.Context, w Workload, s sample, missing map[string]bool) {
+	for _, i := range rand.Perm(len(b.peers)) {
+		p := b.peers[i]
+		s.Peer = p.Name()
+		if c, ok := p.(Chooser); missing[s.Peer] || ok && !c.Joins(w.Name) {
+			continue
+		}
+		s.result = b.measureOne(ctx, w, s)
+		switch {
+		case ctx.Err() != nil:
+			return // an interrupted measurement says nothing about the peer
+		case s.Missing:
+			missing[s.Peer] = true
+		default:
+			b.samples = append(b.samples, s)
+			b.report(w, s)
+		}
+	}
+}
+
+// measureOne measures what a sample without a result names.
+func (b *bench) measureOne(ctx context.Context, w Workload, s sample) result {
 	if err := b.server.reset(ctx); err != nil {
 		return result{Error: err.Error()}
 	}
 	o := order{
-		Peer: p.Name(), Workload: w.Name, Addr: b.server.addr, Server: b.server.addr,
+		Peer: s.Peer, Workload: w.Name, Addr: b.server.addr, Server: b.server.addr,
 		Time: b.time, Lease: lease, Many: b.many, Java: b.java,
 	}
-	if l := b.links[roundTrip]; l != nil {
+	if s.Size > 0 {
+		o.Many = s.Size
+	}
+	if l := b.links[s.Link]; l != nil {
 		o.Addr = l.addr()
 	}
 	if w.ShortLease {
@@ -168,7 +179,11 @@ func (b *bench) report(w Workload, s sample) {
 	if text == "" {
 		text = fmt.Sprintf("%.0f %s", s.Metrics[w.Primary], w.Primary)
 	}
-	fmt.Fprintf(os.Stderr, "%-16s %-5v %d %-15s %s\n", s.Workload, s.Link, s.Repetition+1, s.Peer, text)
+	workload := s.Workload
+	if s.Size > 0 {
+		workload += fmt.Sprintf(" of %d", s.Size)
+	}
+	fmt.Fprintf(os.Stderr, "%-24s %-5v %d %-15s %s\n", workload, s.Link, s.Repetition+1, s.Peer, text)
 }
 
 func (b *bench) overlapped() bool {

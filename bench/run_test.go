@@ -42,8 +42,8 @@ func TestRun(t *testing.T) {
 	needServer(t)
 	out := t.TempDir()
 	s := &settings{
-		repetitions: 1, time: 20 * time.Millisecond, lease: time.Second, many: 50, out: out,
-		links: []time.Duration{0, 2 * time.Millisecond}, only: "uncontended-1,contended-1x16,semaphore",
+		quick: true, repetitions: 1, time: 20 * time.Millisecond, lease: time.Second, many: 50, out: out,
+		links: []time.Duration{0, 2 * time.Millisecond}, only: "uncontended-1,contended-1x16,semaphore,clients-lock",
 		peers: "floor,latchkey,redislock",
 	}
 	require.NoError(t, run(t.Context(), s))
@@ -51,7 +51,8 @@ func TestRun(t *testing.T) {
 	require.NoError(t, err)
 	assert.NotContains(t, string(text), "failed")
 	assert.Contains(t, string(text), "| latchkey |")
-	for _, name := range []string{"samples.json", "semaphore.svg", "semaphore-2ms.svg", "uncontended-1.svg"} {
+	assert.Contains(t, string(text), "| latchkey | 100 |")
+	for _, name := range []string{"samples.json", "semaphore.svg", "semaphore-2ms.svg", "uncontended-1.svg", "clients-lock.svg"} {
 		assert.FileExists(t, filepath.Join(out, name))
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 // A row has the results of a peer in a workload over one link.
 type row struct {
 	peer    string
+	size    int // 0 if the workload has no sizes
 	medians Metrics
 	low     float64 // the smallest and the largest value of the primary metric
 	high    float64
@@ -26,33 +28,39 @@ type table struct {
 	rows     []row
 }
 
-// tabulate returns the rows of a workload over a link, in the order of the peers.
+// A round is one repetition with one size.
+type round struct{ size, repetition int }
+
+// tabulate returns the rows of a workload over a link, in the order of the peers and then of the sizes.
 func tabulate(samples []sample, w Workload, link time.Duration, peers []string) table {
 	t := table{workload: w, link: link}
-	byPeer := map[string][]sample{}
+	floors := map[round]float64{}
 	for _, s := range samples {
-		if s.Workload == w.Name && s.Link == link {
-			byPeer[s.Peer] = append(byPeer[s.Peer], s)
+		if s.Workload == w.Name && s.Link == link && s.Peer == (floor{}).Name() && s.Error == "" {
+			floors[round{s.Size, s.Repetition}] = s.Metrics[w.Primary]
 		}
 	}
-	floors := map[int]float64{}
-	for _, s := range byPeer[floor{}.Name()] {
-		if s.Error == "" {
-			floors[s.Repetition] = s.Metrics[w.Primary]
-		}
+	sizes := w.Sizes
+	if len(sizes) == 0 {
+		sizes = []int{0}
 	}
 	for _, name := range peers {
-		if own := byPeer[name]; len(own) > 0 {
-			t.rows = append(t.rows, newRow(name, own, w.Primary, floors))
+		for _, size := range sizes {
+			own := slices.DeleteFunc(slices.Clone(samples), func(s sample) bool {
+				return s.Workload != w.Name || s.Link != link || s.Peer != name || s.Size != size
+			})
+			if len(own) > 0 {
+				t.rows = append(t.rows, newRow(own, w.Primary, floors))
+			}
 		}
 	}
 	return t
 }
 
 // newRow returns a row with the median of each metric, and the median of the ratios to the floor.
-// Each ratio is taken within one repetition.
-func newRow(name string, samples []sample, primary string, floors map[int]float64) row {
-	r := row{peer: name, medians: Metrics{}, samples: len(samples)}
+// Each ratio is taken within one round.
+func newRow(samples []sample, primary string, floors map[round]float64) row {
+	r := row{peer: samples[0].Peer, size: samples[0].Size, medians: Metrics{}, samples: len(samples)}
 	values, ratios := map[string][]float64{}, []float64(nil)
 	for _, s := range samples {
 		// Overlaps are summed, so that neither a median nor an error hides them.
@@ -64,8 +72,8 @@ func newRow(name string, samples []sample, primary string, floors map[int]float6
 		for metric, value := range s.Metrics {
 			values[metric] = append(values[metric], value)
 		}
-		if floors[s.Repetition] > 0 {
-			ratios = append(ratios, s.Metrics[primary]/floors[s.Repetition])
+		if least := floors[round{s.Size, s.Repetition}]; least > 0 {
+			ratios = append(ratios, s.Metrics[primary]/least)
 		}
 	}
 	for metric, all := range values {
@@ -112,6 +120,10 @@ func (t table) markdown() string {
 	var b strings.Builder
 	b.WriteString("| peer |")
 	rule := "|---|"
+	if len(t.workload.Sizes) > 0 {
+		b.WriteString(" clients |")
+		rule += "--:|"
+	}
 	for _, c := range t.workload.Columns {
 		fmt.Fprintf(&b, " %s |", c.Metric)
 		rule += "--:|"
@@ -123,6 +135,9 @@ func (t table) markdown() string {
 	fmt.Fprintf(&b, "\n%s\n", rule)
 	for _, r := range t.rows {
 		fmt.Fprintf(&b, "| %s |", r.peer)
+		if r.size > 0 {
+			fmt.Fprintf(&b, " %d |", r.size)
+		}
 		for _, c := range t.workload.Columns {
 			b.WriteString(t.cells(r, c))
 		}
@@ -141,7 +156,7 @@ func (t table) cells(r row, c Column) string {
 	if !primary {
 		return " " + text + " |"
 	}
-	ratio := "–"
+	ratio := absent
 	if r.ratio > 0 {
 		ratio = strconv.FormatFloat(r.ratio, 'f', 2, 64)
 	}
@@ -153,8 +168,11 @@ func (r row) figure(c Column) string {
 	if value, ok := r.medians[c.Metric]; ok {
 		return strconv.FormatFloat(value, 'f', c.Digits, 64)
 	}
-	return "–"
+	return absent
 }
+
+// absent is the cell of a figure that does not exist.
+const absent = "–"
 
 // whyLimit is how many characters of an error go into a cell.
 const whyLimit = 160

@@ -88,7 +88,8 @@ func TestPlot(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, string(svg), "<svg")
 	assert.Contains(t, string(svg), ">mine<")
-	assert.NotContains(t, string(svg), ">none<", "there is nothing to draw")
+	assert.Contains(t, string(svg), ">none<")
+	assert.Contains(t, string(svg), ">failed<", "a peer that fails does not disappear")
 
 	none := tabulate([]sample{failure("none", 0, "why")}, rates, 0, []string{"none"})
 	_, err = none.draw().svg()

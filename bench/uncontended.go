@@ -13,7 +13,7 @@ func uncontended(e *env, goroutines int) (Metrics, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &window{env: e}
+	w := &window{env: e, limit: drainLimit}
 	pairs := make([][]time.Duration, goroutines)
 	for i := range pairs {
 		key := fmt.Sprint("alone:", i)

@@ -12,7 +12,7 @@ const firstGrantLimit = 15 * time.Second
 
 func waitingWorkload() Workload {
 	return Workload{
-		Name: "waiting", Title: "Waiting: many goroutines of one client wait for a lock that another client holds",
+		Name: "waiting", Title: "Waiting: goroutines of one client wait for a lock that another holds",
 		Primary: "commands/s", Less: true, Once: true,
 		Columns: []Column{
 			{"waiters", 0}, {"commands/s", 1}, {"server CPU %", 1}, {"bytes/waiter", 0}, {"connections", 0},

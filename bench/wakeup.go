@@ -29,7 +29,7 @@ func wakeup(e *env) (Metrics, error) {
 		return nil, err
 	}
 	e.Time *= 4 // most of it is spent holding
-	w := &window{env: e}
+	w := &window{env: e, limit: drainLimit}
 	var mu sync.Mutex
 	var times []time.Duration
 	for i := range wakeupPairs {

@@ -22,16 +22,18 @@ type Column struct {
 type Workload struct {
 	Name, Title string
 	Primary     string // the metric of the ratio and of the plot
+	Beside      string // the metric that the plot shows beside the primary one; may be empty
 	Less        bool   // less of it is better
 	Columns     []Column
-	Once        bool // takes long: one repetition is enough
-	ShortLease  bool // uses the short lease of the settings, because it measures for a whole lease
+	Sizes       []int // numbers of clients, in the order of the table; empty if the workload has its own number
+	Once        bool  // takes long: one repetition is enough
+	ShortLease  bool  // uses the short lease of the settings, because it measures for a whole lease
 	Run         func(e *env) (Metrics, error)
 }
 
-// primary returns the column of the primary metric.
-func (w Workload) primary() Column {
-	i := slices.IndexFunc(w.Columns, func(c Column) bool { return c.Metric == w.Primary })
+// column returns the column of a metric.
+func (w Workload) column(metric string) Column {
+	i := slices.IndexFunc(w.Columns, func(c Column) bool { return c.Metric == metric })
 	return w.Columns[i]
 }
 
@@ -42,7 +44,7 @@ type order struct {
 	Server         string        // from which the counters are read
 	Time           time.Duration // how long to measure
 	Lease          time.Duration
-	Many           int    // how many locks are held, or how many goroutines wait
+	Many           int    // how many locks are held, how many goroutines wait, or how many clients there are
 	Java           string // the directory of the program for Redisson
 }
 
@@ -97,6 +99,8 @@ func workloads() []Workload {
 		contest("fair", "Fair lock: 8 clients x 4 goroutines on one lock", 8, 4, fair{}),
 		contest("readwrite", "Read/write lock: 8 clients x 4 goroutines, 5 % write", 8, 4, readWrite{}),
 		contest("semaphore", "Semaphore of 8 permits: 8 clients x 4 goroutines", 8, 4, permits{}),
+		manyClients("clients-lock", "Many clients: 8, 100 and 400 clients on one lock", exclusive{}),
+		manyClients("clients-semaphore", "Many clients: 8, 100 and 400 clients on a semaphore of 8 permits", permits{}),
 	}
 	return append(list, wakeupWorkload(), heldWorkload(), waitingWorkload())
 }
@@ -111,7 +115,7 @@ func alone(name, title string, goroutines int) Workload {
 func contest(name, title string, clients, each int, k kind) Workload {
 	w := Workload{
 		Name: name, Title: title, Primary: "handovers/s", Columns: contendedColumns,
-		Run: func(e *env) (Metrics, error) { return contended(e, clients, each, k) },
+		Run: func(e *env) (Metrics, error) { return contended(e, clients, each, k, drainLimit) },
 	}
 	if k.capacity() > 1 { // holders share it: there is nothing to hand over
 		w.Primary, w.Columns = "grants/s", contendedColumns[2:]

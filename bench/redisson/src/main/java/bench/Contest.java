@@ -9,6 +9,12 @@ import org.redisson.api.RedissonClient;
 final class Contest {
     private static final String KEY = "contended";
 
+    /** How long the last of many clients may wait after the measured time, in milliseconds. */
+    private static final long MANY_LIMIT = 20_000;
+
+    /** How many times as long as others a workload with many clients measures. */
+    private static final int MANY_TIME = 6;
+
     private final Order order;
     private final Kind kind;
     private final Window window;
@@ -27,8 +33,16 @@ final class Contest {
     }
 
     Map<String, Number> run(int clients, int each) throws Exception {
-        this.clients = clients;
-        RedissonClient[] opened = order.open(clients);
+        return run(order.open(clients), each, order.time(), Window.DRAIN_LIMIT);
+    }
+
+    /** Runs as many clients as the order says, with one thread each. */
+    Map<String, Number> runMany() throws Exception {
+        return run(order.openSmall(order.many()), 1, MANY_TIME * order.time(), MANY_LIMIT);
+    }
+
+    private Map<String, Number> run(RedissonClient[] opened, int each, long time, long limit) throws Exception {
+        clients = opened.length;
         kind.prepare(opened[0], KEY);
         Times[] times = new Times[clients * each];
         for (int i = 0; i < times.length; i++) {
@@ -36,8 +50,10 @@ final class Contest {
             Times own = times[i] = new Times();
             window.start(() -> loop(number, opened[number % clients], own));
         }
-        double seconds = window.run(order.time());
-        return figures(Times.sorted(times), seconds);
+        double seconds = window.run(time, limit);
+        Map<String, Number> figures = figures(Times.sorted(times), seconds);
+        figures.put("fairness", fairness(times));
+        return figures;
     }
 
     private void loop(int number, RedissonClient client, Times times) throws Exception {
@@ -67,6 +83,17 @@ final class Contest {
         if (!window.warming()) {
             longest.accumulateAndGet(wait, Math::max);
         }
+    }
+
+    /** Returns Jain's index of the numbers of grants of all threads. */
+    private static double fairness(Times[] times) {
+        double sum = 0;
+        double squares = 0;
+        for (Times each : times) {
+            sum += each.count();
+            squares += (double) each.count() * each.count();
+        }
+        return squares == 0 ? 0 : sum * sum / (times.length * squares);
     }
 
     private Map<String, Number> figures(long[] waits, double seconds) {

@@ -7,7 +7,7 @@ import java.util.stream.Collectors;
 
 /**
  * Runs one workload: the arguments are its name, the address of the server, the warm-up, the measured time and the lease
- * in milliseconds, and how many locks are held or how many callers wait.
+ * in milliseconds, and how many locks are held, how many callers wait, or how many clients there are.
  *
  * <p>It writes lines to stdout: "begin" and "end" around the measured time, and then "result" with a JSON object of
  * figures, or "error" with the reason. It ends when its stdin ends, so that it does not outlive its parent.
@@ -38,6 +38,8 @@ final class Main {
             case "fair" -> new Contest(order, Kind.FAIR).run(8, 4);
             case "readwrite" -> new Contest(order, Kind.READ_WRITE).run(8, 4);
             case "semaphore" -> new Contest(order, Kind.SEMAPHORE).run(8, 4);
+            case "clients-lock" -> new Contest(order, Kind.EXCLUSIVE).runMany();
+            case "clients-semaphore" -> new Contest(order, Kind.SEMAPHORE).runMany();
             case "wakeup" -> Wakeup.run(order);
             case "held" -> Held.run(order);
             case "waiting" -> Waiting.run(order);

@@ -1,5 +1,9 @@
 package bench;
 
+import io.netty.channel.EventLoopGroup;
+import io.netty.channel.nio.NioEventLoopGroup;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
 import org.redisson.Redisson;
 import org.redisson.api.RedissonClient;
 import org.redisson.client.codec.StringCodec;
@@ -14,11 +18,33 @@ record Order(String workload, String address, long warmup, long time, long lease
 
     /** Opens a client with connections of its own and Redisson's defaults. */
     RedissonClient open() {
+        return Redisson.create(config());
+    }
+
+    private Config config() {
         Config config = new Config();
         config.setCodec(StringCodec.INSTANCE);
         config.setLockWatchdogTimeout(lease);
         config.useSingleServer().setAddress("redis://" + address);
-        return Redisson.create(config);
+        return config;
+    }
+
+    /**
+     * Opens clients with few connections, which share the threads that one client has by default. With the defaults, 400
+     * clients would have 10,000 connections and 19,000 threads.
+     */
+    RedissonClient[] openSmall(int n) {
+        EventLoopGroup loops = new NioEventLoopGroup(32);
+        ExecutorService executor = Executors.newFixedThreadPool(16);
+        RedissonClient[] clients = new RedissonClient[n];
+        for (int i = 0; i < n; i++) {
+            Config config = config();
+            config.setEventLoopGroup(loops);
+            config.setExecutor(executor);
+            config.useSingleServer().setConnectionMinimumIdleSize(1).setConnectionPoolSize(2);
+            clients[i] = Redisson.create(config);
+        }
+        return clients;
     }
 
     RedissonClient[] open(int n) {

@@ -14,6 +14,10 @@ final class Times {
         values[size++] = nanos;
     }
 
+    int count() {
+        return size;
+    }
+
     /** Returns the durations of all, sorted. */
     static long[] sorted(Times... all) {
         int n = Arrays.stream(all).mapToInt(each -> each.size).sum();

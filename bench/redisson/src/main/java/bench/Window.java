@@ -10,7 +10,7 @@ final class Window {
         void run() throws Exception;
     }
 
-    private static final long DRAIN_LIMIT = 10_000;
+    static final long DRAIN_LIMIT = 10_000;
 
     private enum Phase { WARMING, MEASURING, ENDED }
 
@@ -49,6 +49,11 @@ final class Window {
 
     /** Lets the time pass, waits for the threads, and returns the measured time in seconds. */
     double run(long time) throws Exception {
+        return run(time, DRAIN_LIMIT);
+    }
+
+    /** As run, and the threads may take until the limit to end after the measured time. */
+    double run(long time, long limit) throws Exception {
         Thread.sleep(order.warmup());
         Output.line("begin");
         long start = System.nanoTime();
@@ -57,16 +62,16 @@ final class Window {
         phase = Phase.ENDED;
         double seconds = (System.nanoTime() - start) / 1e9;
         Output.line("end");
-        drain();
+        drain(limit);
         return seconds;
     }
 
-    private void drain() throws Exception {
-        long limit = System.currentTimeMillis() + DRAIN_LIMIT;
+    private void drain(long limit) throws Exception {
+        long end = System.currentTimeMillis() + limit;
         for (Thread thread : threads) {
-            thread.join(Math.max(1, limit - System.currentTimeMillis()));
+            thread.join(Math.max(1, end - System.currentTimeMillis()));
             if (thread.isAlive() && failed == null) {
-                throw new IllegalStateException("a thread did not get the lock within 10 s of the end");
+                throw new IllegalStateException("a thread did not get the lock within " + limit + " ms of the end");
             }
         }
         if (failed != null) {
