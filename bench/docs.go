@@ -32,10 +32,31 @@ func sectionOf(page, name string) (string, bool) {
 	return "", false
 }
 
-// writeDocs puts the results into the page next to the directory of its plots, and writes the plots
-// that the page shows. The conditions are those of the comparison: a run without a comparison keeps
-// the old ones.
-func (b *bench) writeDocs(conditions string) error {
+// rawName is the page of all tables, in the directory of this module.
+const rawName = "results.md"
+
+// peersName is the name of the section of rawName that says what the peers are.
+const peersName = "peers"
+
+// writeDocs puts the tables into the page raw, and then the charts and the summary of these tables into
+// the page next to the directory of the plots. Sections about which this run says nothing stay as they are.
+func (b *bench) writeDocs(raw string) error {
+	texts := map[string]string{peersName: listPeers(peers())}
+	for _, c := range b.charts() {
+		texts[c.name()] = c.markdown() + "\n" + b.conditions() + "\n"
+	}
+	if b.costs != nil {
+		texts[costsName] = costTable(b.costs)
+	}
+	results, err := fillFile(raw, texts)
+	if err != nil {
+		return err
+	}
+	return b.writeDecisive(results)
+}
+
+// writeDecisive fills the page next to the directory of the plots.
+func (b *bench) writeDecisive(results string) error {
 	name := filepath.Clean(b.docs) + ".md"
 	page, err := os.ReadFile(name)
 	if err != nil {
@@ -44,20 +65,24 @@ func (b *bench) writeDocs(conditions string) error {
 	if err := os.MkdirAll(b.docs, 0o755); err != nil {
 		return err
 	}
-	texts := map[string]string{}
-	if len(b.chosenWorkloads()) > 0 {
-		texts["conditions"] = conditions
-	}
-	if b.costs != nil {
-		texts[costsName] = costTable(b.costs)
-	}
+	texts := map[string]string{summaryName: summarize(results)}
 	for _, c := range b.charts() {
 		if _, shown := sectionOf(string(page), c.name()); !shown {
 			continue
 		}
-		file := filepath.Base(b.docs) + "/" + c.name() + ".svg"
-		texts[c.name()] = "![" + c.title() + "](" + file + ")\n\n" + c.markdown()
+		texts[c.name()] = "![" + c.title() + "](" + filepath.Base(b.docs) + "/" + c.name() + ".svg)\n"
 		err = errors.Join(err, writePlot(b.docs, c))
 	}
-	return errors.Join(err, os.WriteFile(name, []byte(fillPage(string(page), texts)), 0o644))
+	_, filled := fillFile(name, texts)
+	return errors.Join(err, filled)
+}
+
+// fillFile puts texts into the sections of a file, and returns the new content.
+func fillFile(name string, texts map[string]string) (string, error) {
+	page, err := os.ReadFile(name)
+	if err != nil {
+		return "", err
+	}
+	filled := fillPage(string(page), texts)
+	return filled, os.WriteFile(name, []byte(filled), 0o644)
 }

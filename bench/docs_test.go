@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/xml"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,12 +26,12 @@ func TestPageIsFilled(t *testing.T) {
 	assert.False(t, found)
 }
 
-// The table of costs in the page is up to date. The test runs alone, because it counts allocations.
+// The table of costs is up to date. The test runs alone, because it counts allocations.
 func TestCostsOfThePage(t *testing.T) {
 	needServer(t)
-	page, err := os.ReadFile("../docs/performance.md")
+	tables, err := os.ReadFile(rawName)
 	require.NoError(t, err)
-	said, found := sectionOf(string(page), costsName)
+	said, found := sectionOf(string(tables), costsName)
 	require.True(t, found)
 	server, err := startServer(t.Context())
 	require.NoError(t, err)
@@ -49,24 +50,100 @@ func TestCostsOfThePage(t *testing.T) {
 	}
 }
 
-// The plots of the page show the figures of its tables.
+// pageAndTables returns the performance page, and the page of all tables.
+func pageAndTables(t *testing.T) (page, tables string) {
+	t.Helper()
+	first, err := os.ReadFile("../docs/performance.md")
+	require.NoError(t, err)
+	second, err := os.ReadFile(rawName)
+	require.NoError(t, err)
+	return string(first), string(second)
+}
+
+// The plots of the page show the figures of the tables.
 func TestPlotsOfThePage(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../docs/performance.md")
-	require.NoError(t, err)
+	page, tables := pageAndTables(t)
+	compared := 0
 	for _, w := range workloads() {
 		for _, link := range []time.Duration{0, 2 * time.Millisecond} {
-			made := table{workload: w, link: link}
-			if text, shown := sectionOf(string(page), made.name()); shown {
-				compareBars(t, readPlot(t, made.name()), text, w.Primary)
+			name := table{workload: w, link: link}.name()
+			if text, shown := sectionOf(tables, name); shown && strings.Contains(page, "/"+name+".svg)") {
+				compareBars(t, readPlot(t, name), text, w)
+				compared++
 			}
 		}
 	}
 	for _, g := range growths() {
-		text, shown := sectionOf(string(page), g.Name)
-		require.True(t, shown, g.Name)
-		compareLines(t, readPlot(t, g.Name), text)
+		text, found := sectionOf(tables, g.Name)
+		require.True(t, found, g.Name)
+		if strings.Contains(page, "/"+g.Name+".svg)") {
+			compareLines(t, readPlot(t, g.Name), text)
+			compared++
+		}
 	}
+	files, err := filepath.Glob("../docs/performance/*")
+	require.NoError(t, err)
+	assert.Len(t, files, compared, "the page shows each plot")
+}
+
+// The summary of the page has the figures of the tables.
+func TestSummaryOfThePage(t *testing.T) {
+	t.Parallel()
+	page, tables := pageAndTables(t)
+	said, found := sectionOf(page, summaryName)
+	require.True(t, found)
+	assert.Equal(t, summarize(tables), said)
+	for _, p := range picks {
+		assert.NotContains(t, said, "failed")
+		text, found := sectionOf(tables, p.table)
+		require.True(t, found, p.table)
+		assert.Contains(t, cellsOf(text)[0], p.metric)
+	}
+}
+
+func TestSummaryTakesEachFigureFromItsTable(t *testing.T) {
+	t.Parallel()
+	tables := "<!-- bench uncontended-1 -->\n| peer | p50 µs |\n|---|--:|\n| floor | 78 |\n| redsync | 117 (1 of 2 failed: why) |\n<!-- end -->\n" +
+		"<!-- bench fair -->\n| peer | handovers/s |\n|---|--:|\n| floor | failed: why |\n<!-- end -->\n"
+	lines := strings.Split(summarize(tables), "\n")
+	assert.Equal(t, "| floor | 78 | – | – | – | failed | – | – |", lines[2])
+	assert.Equal(t, "| redsync | 117 | – | – | – | – | – | – |", lines[3])
+	assert.Empty(t, lines[4], "other peers have no figures")
+}
+
+// A run fills the tables that it has measured, and the plots that the page shows. It keeps the rest.
+func TestDocsAreFilled(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	raw, docs := filepath.Join(dir, "results.md"), filepath.Join(dir, "performance")
+	section := func(name string) string { return "<!-- bench " + name + " -->\nold\n<!-- end -->\n" }
+	tables := section("peers") + section("uncontended-1") + section("uncontended-64") + section(costsName)
+	require.NoError(t, os.WriteFile(raw, []byte(tables), 0o600))
+	require.NoError(t, os.WriteFile(docs+".md", []byte(section("uncontended-1")+section(summaryName)), 0o600))
+	w := workloads()[0]
+	b := &bench{
+		settings: &settings{only: "uncontended-*", links: []time.Duration{0}, docs: docs, repetitions: 2},
+		peers:    peers(), version: "Redis 7",
+		samples: []sample{{Workload: w.Name, Peer: "floor", result: result{Metrics: Metrics{w.Primary: 7, "p50 µs": 3}}}},
+	}
+	require.NoError(t, b.writeDocs(raw))
+	read := func(name string) string {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		return string(text)
+	}
+	text, _ := sectionOf(read(raw), w.Name)
+	assert.Contains(t, text, "| floor | 7 | 1.00 | 3 |")
+	assert.Contains(t, text, "Redis 7, ")
+	for _, kept := range []string{"uncontended-64", costsName} {
+		assert.Contains(t, read(raw), section(kept))
+	}
+	text, _ = sectionOf(read(docs+".md"), w.Name)
+	assert.Equal(t, "!["+w.Title+"](performance/uncontended-1.svg)\n", text)
+	assert.FileExists(t, filepath.Join(docs, "uncontended-1.svg"))
+	text, _ = sectionOf(read(docs+".md"), summaryName)
+	assert.Contains(t, text, "| floor | 3 |")
 }
 
 func readPlot(t *testing.T, name string) *plot {
@@ -79,23 +156,32 @@ func readPlot(t *testing.T, name string) *plot {
 }
 
 // compareBars compares the texts beside the bars with a table.
-func compareBars(t *testing.T, p *plot, text, primary string) {
+func compareBars(t *testing.T, p *plot, text string, w Workload) {
 	t.Helper()
-	lines := linesOf(text)
-	column := slices.Index(lines[0], primary)
+	lines := cellsOf(text)
+	column := slices.Index(lines[0], w.Primary)
 	var want, got []string
+	bars := 0
 	for _, cells := range lines[2:] {
-		if value := strings.Fields(cells[column])[0]; value != "failed:" {
-			want = append(want, cells[0]+" "+value)
+		name, value := cells[0], strings.Fields(cells[column])[0]
+		if len(w.Sizes) > 0 {
+			if strings.Contains(name, "-") {
+				continue // a variant
+			}
+			name += ", " + cells[1] + " clients"
 		}
+		if value = strings.TrimSuffix(value, ":"); value != "failed" {
+			bars++
+		}
+		want = append(want, name+" "+value)
 	}
 	for i, label := range p.Texts {
 		if label.Anchor == "end" {
-			got = append(got, label.Text+" "+strings.Fields(p.Texts[i+1].Text)[0])
+			got = append(got, label.Text+" "+strings.TrimSuffix(strings.Fields(p.Texts[i+1].Text)[0], ","))
 		}
 	}
 	assert.Equal(t, want, got)
-	assert.Len(t, p.Bars, len(want))
+	assert.Len(t, p.Bars, bars)
 }
 
 // compareLines compares the heights of the dots with a table.
@@ -105,7 +191,7 @@ func compareLines(t *testing.T, p *plot, said string) {
 	first, last := times[0], times[len(times)-1]
 	highest, err := strconv.ParseFloat(last.Text, 64)
 	require.NoError(t, err)
-	lines := linesOf(said)
+	lines := cellsOf(said)
 	for i, operation := range lines[0][1:] {
 		dots := slices.DeleteFunc(slices.Clone(p.Dots), func(d dot) bool { return d.Class != "series"+strconv.Itoa(i) })
 		require.Len(t, dots, len(lines[2:])+1, "%s: one is in the legend", operation)
@@ -116,17 +202,6 @@ func compareLines(t *testing.T, p *plot, said string) {
 			assert.InDelta(t, want, got, highest/1000, "%s: %s", operation, cells[0])
 		}
 	}
-}
-
-// linesOf returns the cells of the lines of a table, which is all of a text that begins with "|".
-func linesOf(text string) [][]string {
-	var lines [][]string
-	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); strings.HasPrefix(line, "|") {
-			lines = append(lines, strings.Split(strings.Trim(line, "| "), " | "))
-		}
-	}
-	return lines
 }
 
 // cut returns a line of a table without its last cell, and that cell.

@@ -46,14 +46,16 @@ type settings struct {
 func parseFlags(args []string) (*settings, error) {
 	s := &settings{lease: 6 * time.Second, many: 10_000}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.BoolVar(&s.quick, "quick", false, "one short repetition, with 1000 held locks and waiters")
+	flags.BoolVar(&s.quick, "quick", false,
+		"one short repetition, with 1000 held locks and waiters, and at most 100 clients")
 	flags.IntVar(&s.repetitions, "reps", 3, "number of repetitions")
 	flags.DurationVar(&s.time, "dur", 500*time.Millisecond, "duration of one measurement")
 	flags.StringVar(&s.only, "only", "*", "comma-separated workloads; * matches any text")
 	flags.StringVar(&s.peers, "peers", "*", "comma-separated peers; * matches any text; ratios need the peer floor")
 	links := flags.String("link", "0,2ms", "comma-separated round-trip times to the server; 0 uses the loopback interface without delay")
 	flags.StringVar(&s.out, "out", "results", "directory for results.md and the plots")
-	flags.StringVar(&s.docs, "docs", "", "`DIR` for the plots of the page DIR.md, whose tables are filled in; usually ../docs/performance")
+	flags.StringVar(&s.docs, "docs", "",
+		"`DIR` for the plots of the page DIR.md, usually ../docs/performance; also fills "+rawName+" here")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}

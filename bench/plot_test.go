@@ -24,13 +24,13 @@ func (b box) overlaps(other box) bool {
 	return b.left < other.right && other.left < b.right && b.top < other.bottom && other.top < b.bottom
 }
 
-// boxOf returns the place that a text takes in a wide font, such as DejaVu Sans Bold.
+// boxOf returns the place that a text takes in a wide font, such as Verdana Bold.
 func boxOf(t text) box {
 	size := 12.
 	if t.Class == "title" {
 		size = 14
 	}
-	width := .65 * size * float64(utf8.RuneCountInString(t.Text))
+	width := .72 * size * float64(utf8.RuneCountInString(t.Text))
 	left := t.X - map[string]float64{"start": 0, "middle": width / 2, "end": width}[t.Anchor]
 	return box{t.Text, left, t.Y - .8*size, left + width, t.Y + .3*size}
 }

@@ -17,7 +17,7 @@ func (b *bench) write(took time.Duration) error {
 		return err
 	}
 	var text strings.Builder
-	text.WriteString("# Results\n\n" + b.head(took))
+	fmt.Fprintf(&text, "# Results\n\n%s In %v.\n\n%s", b.conditions(), took.Round(time.Second), listPeers(b.peers))
 	for _, c := range b.charts() {
 		fmt.Fprintf(&text, "\n## %s\n\n%s\n![%s](%s.svg)\n", c.title(), c.markdown(), c.title(), c.name())
 		if err := writePlot(b.out, c); err != nil {
@@ -29,7 +29,7 @@ func (b *bench) write(took time.Duration) error {
 	}
 	fmt.Print(text.String())
 	if b.docs != "" {
-		if err := b.writeDocs(b.head(took)); err != nil {
+		if err := b.writeDocs(rawName); err != nil {
 			return err
 		}
 	}
@@ -79,13 +79,16 @@ func (b *bench) charts() []chart {
 	return charts
 }
 
-// head returns the conditions of the run, as text.
-func (b *bench) head(took time.Duration) string {
+// conditions says on what, and how often, this run has measured.
+func (b *bench) conditions() string {
+	return fmt.Sprintf("%s, %s, %s/%s, %d CPUs; %d repetitions of %v.", b.version,
+		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), b.repetitions, b.time)
+}
+
+// listPeers says what the peers are.
+func listPeers(peers []Peer) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s, %s, %s/%s, %d CPUs; %d repetitions of %v, in %v. ", b.version,
-		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), b.repetitions, b.time, took.Round(time.Second))
-	text.WriteString("Figures are medians; \"x floor\" is the median of the ratios within one repetition.\n\n")
-	for _, p := range b.peers {
+	for _, p := range peers {
 		fmt.Fprintf(&text, "- %s: %s\n", p.Name(), p.About())
 	}
 	return text.String()
