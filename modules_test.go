@@ -59,7 +59,7 @@ func TestModulesThatUsersCompile(t *testing.T) {
 // directives of required modules.
 func TestModulesBesideCanBeReleased(t *testing.T) {
 	t.Parallel()
-	for _, folder := range []string{"cmd/latchkey", "latchkeytest", "latchkeyotel", "latchkeycron"} {
+	for _, folder := range []string{"cmd/latchkey", "latchkeytest", "latchkeyotel", "latchkeycron", "latchkeygoredis"} {
 		module := readModule(t, folder)
 		assert.Empty(t, module.Replace, folder)
 		assert.Empty(t, module.Exclude, folder)
@@ -92,6 +92,15 @@ func TestModuleRequirementsOfLatchkeycron(t *testing.T) {
 		"github.com/latchkey-go/latchkey", "github.com/go-co-op/gocron/v2", "github.com/latchkey-go/latchkey/latchkeytest",
 		"github.com/google/uuid", "github.com/jonboulle/clockwork", "github.com/stretchr/testify",
 	}, readModule(t, "latchkeycron").requires())
+}
+
+// latchkeygoredis converts the settings of go-redis into those of rueidis; the rest is for tests.
+func TestModuleRequirementsOfLatchkeygoredis(t *testing.T) {
+	t.Parallel()
+	assert.ElementsMatch(t, []string{
+		"github.com/latchkey-go/latchkey", "github.com/redis/rueidis", "github.com/redis/go-redis/v9",
+		"github.com/latchkey-go/latchkey/latchkeytest", "github.com/stretchr/testify",
+	}, readModule(t, "latchkeygoredis").requires())
 }
 
 // The examples need only latchkeytest and databases that support fencing.

@@ -86,7 +86,7 @@ for argument in "$@"; do
   case $argument in -v | -v=true) format=standard-verbose ;; esac
 done
 if [ -z "$packages" ]; then
-  packages='./tests/... ./... ./cmd/latchkey ./latchkeytest ./examples ./examples/unittest ./latchkeyotel ./latchkeyotel/example ./latchkeyotel/tests/... ./latchkeycron'
+  packages='./tests/... ./... ./cmd/latchkey ./latchkeytest ./examples ./examples/unittest ./latchkeyotel ./latchkeyotel/example ./latchkeyotel/tests/... ./latchkeycron ./latchkeygoredis'
 fi
 
 gotestsum=$(cd .ci/tools && CGO_ENABLED=0 GOWORK=off go tool -n gotestsum)
