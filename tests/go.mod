@@ -12,6 +12,7 @@ require (
 	github.com/jonboulle/clockwork v0.5.0
 	github.com/latchkey-go/latchkey v0.0.0
 	github.com/latchkey-go/latchkey/latchkeycron v0.0.0
+	github.com/latchkey-go/latchkey/latchkeygoredis v0.0.0
 	github.com/prometheus/client_golang v1.21.1
 	github.com/redis/go-redis/v9 v9.22.0
 	github.com/redis/rueidis v1.0.79
@@ -92,5 +93,6 @@ require (
 replace (
 	github.com/latchkey-go/latchkey => ../
 	github.com/latchkey-go/latchkey/latchkeycron => ../latchkeycron
+	github.com/latchkey-go/latchkey/latchkeygoredis => ../latchkeygoredis
 	github.com/latchkey-go/latchkey/latchkeytest => ../latchkeytest
 )

@@ -29,7 +29,7 @@ func TestGoRedis_connections(t *testing.T) {
 	o := &redis.Options{Addr: server.Addr(), PoolSize: 5, MinIdleConns: 5}
 	other := redis.NewClient(o)
 	defer func() { assert.NoError(t, other.Close()) }()
-	option := clientOption(o)
+	option := converted(t, o)
 	option.ClientName, option.ReadBufferEachConn, option.WriteBufferEachConn = "latchkey", 32<<10, 32<<10
 	client := open(t, option, latchkey.Options{})
 	count := func() int { return strings.Count(admin.Text("CLIENT", "LIST"), " name=latchkey ") }
@@ -40,7 +40,7 @@ func TestGoRedis_connections(t *testing.T) {
 	})
 	assert.Equal(t, 1, count(), "nobody waited for a message")
 	name := rig.Name(t)
-	hold := mustLock(t, open(t, clientOption(o), latchkey.Options{}).NewMutex(name))
+	hold := mustLock(t, open(t, converted(t, o), latchkey.Options{}).NewMutex(name))
 	waiters := rig.Goroutines(t)
 	for range 20 {
 		waiters.Go(func() {
@@ -64,7 +64,7 @@ func TestGoRedis_work_under_a_lost_lock(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Single)
 	server, name := rig.Shared(), rig.Name(t)
-	other, option := goRedis(t, server, func(o *redis.Options) { o.ContextTimeoutEnabled = true })
+	other, option := goRedis(t, server, func(o *redis.UniversalOptions) { o.ContextTimeoutEnabled = true })
 	lock := open(t, option, latchkey.Options{}).NewLock(name)
 	admin, hold := rig.NewAdmin(t, server), mustLock(t, lock)
 	ctx := hold.Context(t.Context())
@@ -94,7 +94,7 @@ func TestGoRedis_work_under_a_lost_lock(t *testing.T) {
 func TestGoRedis_fencing(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
-	other, option := goRedis(t, server, func(*redis.Options) {})
+	other, option := goRedis(t, server, func(*redis.UniversalOptions) {})
 	lock := open(t, option, latchkey.Options{}).NewFencedLock(name)
 	first := mustLock(t, lock)
 	late := first.Context(t.Context())
@@ -120,7 +120,7 @@ func TestGoRedis_users(t *testing.T) {
 	admin := rig.NewAdmin(t, server)
 	admin.Do(append([]string{"ACL", "SETUSER", "latchkey"}, documentedACL(t, 0)...)...)
 	admin.Do(strings.Fields("ACL SETUSER app reset resetchannels on >SECRET ~app:* &app:* +@all -@admin -@dangerous")...)
-	client := open(t, clientOption(&redis.Options{Addr: server.Addr(), Username: "latchkey", Password: "SECRET"}),
+	client := open(t, converted(t, &redis.Options{Addr: server.Addr(), Username: "latchkey", Password: "SECRET"}),
 		latchkey.Options{KeyPrefix: "orders:"})
 	other := redis.NewClient(&redis.Options{Addr: server.Addr(), Username: "app", Password: "SECRET"})
 	defer func() { assert.NoError(t, other.Close()) }()
@@ -140,7 +140,7 @@ func TestGoRedis_users(t *testing.T) {
 // data, every call returns an error and leaves the key as it is.
 func TestGoRedis_commands_on_a_lock(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
-	other, option := goRedis(t, server, func(*redis.Options) {})
+	other, option := goRedis(t, server, func(*redis.UniversalOptions) {})
 	lock := open(t, option, latchkey.Options{Lease: 600 * time.Millisecond, Tuning: latchkey.Tuning{PollCeiling: 200 * time.Millisecond}}).NewLock(name)
 	hold := mustLock(t, lock)
 	require.NoError(t, other.Del(within(t, soon), name).Err())

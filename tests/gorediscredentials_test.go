@@ -79,7 +79,7 @@ func TestGoRedis_credentials(t *testing.T) {
 			user("first")
 			p, o := &provider{password: "first"}, &redis.Options{Addr: server.Addr()}
 			set(o, p)
-			client := open(t, clientOption(o), latchkey.Options{Lease: time.Minute})
+			client := open(t, converted(t, o), latchkey.Options{Lease: time.Minute})
 			hold := mustLock(t, client.NewLock(rig.Name(t)))
 			user("second")
 			p.change("second")
@@ -89,8 +89,6 @@ func TestGoRedis_credentials(t *testing.T) {
 			mustUnlock(t, hold)
 		})
 	}
-	_, err := failoverOption(&redis.FailoverOptions{CredentialsProvider: new(provider).current})
-	require.Error(t, err)
 }
 
 // Credentials with a refresh time are requested again at that time on an open connection.
