@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 )
 
@@ -94,7 +95,7 @@ func (e Event) LogValue() slog.Value {
 		attrs = append(attrs, slog.Duration("held", e.Held))
 	}
 	if e.Err != nil {
-		attrs = append(attrs, slog.Any("err", e.Err))
+		attrs = append(attrs, slog.Any("err", fault.OneLine(e.Err)))
 	}
 	return slog.GroupValue(attrs...)
 }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/primitive/rw"
 )
@@ -84,7 +85,7 @@ func (h *Hold) LogValue() slog.Value {
 		attrs = append(attrs, slog.Int64("token", token))
 	}
 	if err := h.Err(); err != nil {
-		return slog.GroupValue(append(attrs, slog.Any("err", err))...)
+		return slog.GroupValue(append(attrs, slog.Any("err", fault.OneLine(err)))...)
 	}
 	return slog.GroupValue(append(attrs, slog.Int("count", h.handle().Count()), slog.Duration("valid_for", h.ValidFor()))...)
 }

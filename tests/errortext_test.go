@@ -340,6 +340,7 @@ func TestTextOfOtherWaits(t *testing.T) {
 		assert.NotContains(t, err.Error(), "not acquired")
 	}
 	latch := client.NewCountDownLatch(name + "l")
+	text(t, `^latchkey: await "`+name+`l": not set$`, latch.Await(ctx))
 	check(`await ".*": not set`, func(wait latchkey.WaitOption) error { return latch.Await(ctx, wait, latchkey.AwaitSet()) })
 	_, err := latch.TrySetCount(ctx, 2)
 	require.NoError(t, err)
@@ -405,9 +406,9 @@ func TestTextWrongKind(t *testing.T) {
 	mustLock(t, client.NewLock(name))
 	_, err := connect(t, server).NewMutex(name).TryLock(t.Context())
 	assert.ErrorIs(t, err, latchkey.ErrWrongKind)
-	text(t, `^latchkey: try lock: "`+name+`" is a lock, not a mutex$`, err)
+	text(t, `^latchkey: try lock "`+name+`": the key is a lock, not a mutex$`, err)
 	_, err = connect(t, server).NewRWLock(name).Writer().TryLock(t.Context())
-	text(t, `^latchkey: try lock: "`+name+`" is a lock, not a read/write lock$`, err)
+	text(t, `^latchkey: try lock "`+name+`": the key is a lock, not a read/write lock$`, err)
 }
 
 // The error of an extension says only once that the hold is over. For an invalid extension it names operation and lock.

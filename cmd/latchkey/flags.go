@@ -200,7 +200,7 @@ func unknownCommand(group *cli.Command, word string) error {
 }
 
 var (
-	operation = regexp.MustCompile(`^[a-z]+(?: [a-z]+)*:? "`)
+	operation = regexp.MustCompile(`^[a-z]+(?: [a-z]+)* "`)
 	scriptRun = regexp.MustCompile(` script: (?:[0-9a-f]{40}, )?on @\w+:\d+\.?` +
 		`|Error running script \(call to f_[0-9a-f]{40}\): @user_script:\d+: (?:@user_script: \d+: -?)?`)
 )

@@ -29,9 +29,6 @@ type OpError struct {
 // Error says what failed, and why, on one line.
 func (e *OpError) Error() string {
 	var text strings.Builder
-	if wrong, is := e.only().(*KindError); is { //nolint:errorlint // the error itself
-		return fmt.Sprintf("latchkey: %s: %q is %s", e.op, e.name, wrong.text)
-	}
 	fmt.Fprintf(&text, "latchkey: %s %q", e.op, e.name)
 	for _, cause := range e.Causes {
 		text.WriteString(": ")
@@ -40,16 +37,29 @@ func (e *OpError) Error() string {
 	return text.String()
 }
 
-// only returns the cause if there is exactly one.
-func (e *OpError) only() error {
-	if len(e.Causes) == 1 {
-		return e.Causes[0]
-	}
-	return nil
-}
-
 // oneLine keeps joined errors on one line, and removes the prefix that the outer error has.
 var oneLine = strings.NewReplacer("\n", "; ", "latchkey: ", "")
+
+// OneLine returns err for a log: its text has one line, and the prefix of the library at most once.
+func OneLine(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &lineError{err}
+}
+
+type lineError struct{ error }
+
+func (e *lineError) Error() string {
+	text, ours := strings.CutPrefix(e.error.Error(), "latchkey: ")
+	text = oneLine.Replace(text)
+	if ours {
+		return "latchkey: " + text
+	}
+	return text
+}
+
+func (e *lineError) Unwrap() error { return e.error }
 
 // Unwrap lets the caller match each cause.
 func (e *OpError) Unwrap() []error { return e.Causes }

@@ -2,6 +2,8 @@ package fault_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,4 +18,19 @@ func TestErrors_keep_the_chain(t *testing.T) {
 	require.Equal(t, `latchkey: lock "job": not acquired: context deadline exceeded`, err.Error())
 	require.ErrorIs(t, fault.ErrMaxHold, fault.ErrLost)
 	require.NotErrorIs(t, fault.ErrLost, fault.ErrMaxHold)
+}
+
+// A value of a log line must not break the line, nor repeat the prefix of the message.
+func TestOneLine(t *testing.T) {
+	down := errors.Join(fault.ErrUnavailable, errors.New("i/o timeout"))
+	for want, err := range map[string]error{
+		"latchkey: server unavailable; i/o timeout":            down,
+		"latchkey: server unavailable: not sent":               fmt.Errorf("%w: %w", fault.ErrUnavailable, errors.New("latchkey: not sent")),
+		"the subscription broke; server unavailable":           errors.Join(errors.New("the subscription broke"), fault.ErrUnavailable),
+		`latchkey: renew "a": server unavailable; i/o timeout`: fault.Op("renew", "a", down),
+	} {
+		require.EqualError(t, fault.OneLine(err), want)
+		require.ErrorIs(t, fault.OneLine(err), err)
+	}
+	require.NoError(t, fault.OneLine(nil))
 }

@@ -3,6 +3,8 @@ package report
 import (
 	"log/slog"
 	"time"
+
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
 // Notice is a kind of log line.
@@ -65,12 +67,17 @@ func NoticeLost(why string) Notice {
 	return Notice{slog.LevelWarn, "latchkey: hold lost: " + why, "lock", noticePeriod}
 }
 
-// line returns the notice about a subject as a log record.
+// line returns the notice about a subject as a log record. Errors have one line in it.
 func (n Notice) line(subject string, attrs []slog.Attr) *slog.Record {
 	line := slog.NewRecord(time.Now(), n.level, n.Text, 0)
 	if subject != "" {
 		line.AddAttrs(slog.String(n.about, subject))
 	}
-	line.AddAttrs(attrs...)
+	for _, a := range attrs {
+		if err, is := a.Value.Any().(error); is {
+			a.Value = slog.AnyValue(fault.OneLine(err))
+		}
+		line.AddAttrs(a)
+	}
 	return &line
 }

@@ -72,11 +72,6 @@ func (w *Awaiter) wait(ctx context.Context) error {
 	return err
 }
 
-// errUnset says what ErrNotSet may mean to an awaiter: Redisson removes a latch when it opens, and
-// keeps no record of it.
-var errUnset = fault.Sub(fault.ErrNotSet.Error()+
-	", or already opened by Redisson; with UnsetIsOpen such a latch counts as open", fault.ErrNotSet)
-
 // Attempt implements [line.Attempter]. It looks up the round that it found first.
 func (w *Awaiter) Attempt(ctx context.Context, _ int) (time.Duration, error) {
 	v, _, err := w.Look(ctx, w.round, w.following)
@@ -95,7 +90,7 @@ func (w *Awaiter) Attempt(ctx context.Context, _ int) (time.Duration, error) {
 		w.shut = fault.ErrNotSetYet
 		return -1, w.shut
 	case v.What == latchUnset:
-		w.outcome = errUnset
+		w.outcome = fault.ErrNotSet
 	default:
 		w.outcome = fault.ErrGone
 	}
