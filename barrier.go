@@ -12,16 +12,15 @@ import (
 // it.
 //
 // A barrier is used in generations. The first Await begins one. When all parties wait, the
-// generation is complete: they go on, and the next Await begins the next generation. A generation
-// breaks if a party crashes, gives up or is closed with its client, if somebody calls Reset, or if
-// the server loses the generation. All parties that wait in it then get ErrBroken. A broken
-// generation is over too: you need not repair the barrier.
+// generation is complete: they go on, and the next Await begins the next one. A generation breaks
+// if a party crashes, gives up or is closed with its client, if somebody calls Reset, or if the
+// server loses it. All parties that wait in it then get ErrBroken, and it is over too: you need not
+// repair the barrier.
 //
-// No party goes on before all parties of its generation have arrived. While a party waits, or runs
-// the function of its [Barrier.Do], its client renews a lease of Options.Lease for it; a party
-// whose process dies breaks its generation when that lease ends. The barrier does not know of a
-// party that dies before it arrives: the others wait for it until their contexts end or the time of
-// [Wait] is over.
+// While a party waits, or runs the function of its [Barrier.Do], its client renews a lease of
+// Options.Lease for it; a party whose process dies breaks its generation when that lease ends. The
+// barrier does not know of a party that dies before it arrives: the others wait until their
+// contexts end or the time of [Wait] is over.
 type Barrier struct{ inside barrier.Barrier }
 
 // NewBarrier returns the barrier with that name and number of parties, from 1 to 2147483647. It
@@ -55,29 +54,28 @@ type Arrival struct {
 func (a Arrival) Last() bool { return a.last }
 
 // Await arrives at the barrier and waits until all parties of the generation have arrived, ctx
-// ends, or the time of [Wait] is over. Without either limit it waits forever. The last party to
-// arrive does not wait. An arrival counts once, however often it is sent.
+// ends, or the time of [Wait] is over. Without either limit it waits forever. An arrival counts
+// once, however often it is sent.
 //
 // A nil error means that the generation is complete. After any other error this party is no longer
 // in the generation. The error matches one of
 //
 //   - ErrBroken: something other than this call broke the generation
 //   - ErrNotAcquired: not all parties had arrived when ctx ended or the time of Wait was over. This
-//     call has broken the generation: the others get ErrBroken. While the parties of a [Barrier.Do]
-//     run their functions, the call waits for them to be done and breaks nothing
+//     call has broken the generation, unless the parties of a [Barrier.Do] run their functions:
+//     then the call waits for them to be done
 //   - ErrUnavailable: the server could not be reached or did not answer in time. If it is unknown
 //     whether the others go on or get ErrBroken, the error also matches ErrUnknownOutcome; the
 //     party leaves in the background, or when its lease ends
 //   - ErrClosed: the client is closed, or was closed during the call, which broke the generation
 //   - ErrInvalid: the name, the number of parties or an option is unusable, or the barrier has
-//     another number of parties (the text then names both), or the other parties call Do. Nothing
-//     was changed
+//     another number of parties, or the other parties call Do. Nothing was changed
 //   - ErrWrongKind: the key holds something else
 //   - *rueidis.RedisError: the server refuses for a reason that waiting does not change
 //
 // If ctx ends, the error matches that of ctx as for [Lock.Lock]. If the generation is already
-// complete by then, Await succeeds, because the other parties have gone on. To find out, it queries
-// the server once more, for up to Options.RetryBudget.
+// complete by then, Await succeeds. To find out, it queries the server once more, for up to
+// Options.RetryBudget.
 func (b *Barrier) Await(ctx context.Context, options ...WaitOption) (Arrival, error) {
 	a, err := b.inside.Await(ctx, settingsOf(options))
 	return Arrival{a.Generation, a.Index, err == nil && a.Index == a.Parties-1}, err
@@ -87,16 +85,14 @@ func (b *Barrier) Await(ctx context.Context, options ...WaitOption) (Arrival, er
 // have arrived, and Do returns when all are done. It takes two generations of the barrier. All
 // parties must call Do. A caller that comes while the functions run waits for the next round.
 //
-// The parties of the second generation are those of the first. If one crashes, if its client is
-// closed, or if its lease cannot be renewed, the generation breaks: the others get ErrBroken. The
-// context of fn then ends, at most Tuning.PollCeiling late, and [context.Cause] matches ErrBroken,
-// or ErrClosed in the client that was closed.
+// If a party crashes meanwhile, if its client is closed, or if its lease cannot be renewed, the
+// others get ErrBroken. The context of fn then ends, at most Tuning.PollCeiling late, and
+// [context.Cause] matches ErrBroken, or ErrClosed in the client that was closed.
 //
 // If the parties do not meet, Do returns the error, as Await does, and does not call fn. Otherwise
-// Do returns the error of fn joined with the outcome of the second generation. The party arrives
-// there whatever fn returns and even if fn panics. The options apply to each wait, and not to the
-// time of fn. If ctx has ended when fn returns, the second wait gets Options.RetryBudget, so that
-// the others do not keep waiting for this party.
+// Do returns the error of fn joined with the outcome of the second generation, at which the party
+// arrives whatever fn returns and even if fn panics. The options apply to each wait, and not to the
+// time of fn. If ctx has ended when fn returns, the second wait gets Options.RetryBudget.
 func (b *Barrier) Do(ctx context.Context, fn func(context.Context) error, options ...WaitOption) error {
 	return b.inside.Do(ctx, fn, settingsOf(options))
 }
@@ -145,10 +141,8 @@ func barrierStateOf(s barrier.GenerationState) BarrierState {
 	return state
 }
 
-// Reset breaks the generation if one is in progress: its parties get ErrBroken. The barrier also
-// forgets how many parties it has, so that the next one to arrive decides.
-//
-// The errors are those of [Lock.Inspect], and ErrUnknownOutcome besides ErrUnavailable if the
-// request was sent and got no answer. The reset may then have broken that generation, or may still
-// do so, but it breaks no later one, and you may repeat it.
+// Reset breaks the generation if one is in progress: its parties get ErrBroken. The next party to
+// arrive decides how many there are. The errors are those of [Lock.Inspect], and ErrUnknownOutcome
+// if the request was sent and got no answer. The reset breaks no later generation, and you may
+// repeat it.
 func (b *Barrier) Reset(ctx context.Context) error { return b.inside.Reset(ctx) }

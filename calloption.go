@@ -9,11 +9,9 @@ import (
 )
 
 // NoExpiry is the duration of something that does not end: the longest [time.Duration], so it
-// compares as longer than every lease and every TTL. Do not add to it.
-//
-// As an argument, it is accepted by [Lease] for a permit, by [PermitSemaphore.SetLease], and by
-// SetTTL of semaphores. As a result for a lock it means that the key is damaged, since every lock
-// has a lease.
+// compares as longer than every lease and every TTL. Do not add to it. As an argument, it is
+// accepted by [Lease] for a permit, by [PermitSemaphore.SetLease], and by SetTTL of semaphores. The
+// TTL of a lock is NoExpiry only if the key is damaged.
 const NoExpiry = lease.NoExpiry
 
 // A LockOption is an option of [Lock.Lock]: [Wait], or a TryLockOption.
@@ -97,31 +95,26 @@ func Lease(d time.Duration) holdOption { return option{Kind: request.Lease, D: d
 // it limits what [Hold.Extend] can reach.
 func MaxHold(d time.Duration) holdOption { return option{Kind: request.MaxHold, D: d} }
 
-// AtLeast keeps the lock taken for at least d, even after Unlock, [Client.Close] or a crash. Until
-// then nobody can acquire it, including the former owner. Use it for work that runs once in a fleet
-// whose clocks differ, such as a cron job: instances that start it within d of the first find the
-// lock taken.
+// AtLeast keeps the lock taken for at least d from when the server grants it, even after Unlock,
+// [Client.Close] or a crash. Until then nobody can acquire it, including the former owner. Use it
+// for work that runs once in a fleet whose clocks differ, such as a cron job.
 //
-// d counts from when the server grants the lock. The lock may stay taken for longer: as long as it
-// is held, and for the lease if an early release never reaches the server. The lease of the
-// acquisition is at least d; a shorter [Lease] or [MaxHold] is an ErrInvalid.
+// The lock may stay taken for longer: as long as it is held, and for the lease if an early release
+// never reaches the server. The lease of the acquisition is at least d; a shorter [Lease] or
+// [MaxHold] is an ErrInvalid.
 //
 // Unlock ends the hold at once, and returns nil. Holds with AtLeast are not passed on inside a
-// client. Re-entries have no such time of their own: that of the outermost hold counts, from its
-// acquisition to its last release. [Client.Inspect] shows a lock that stays taken by [Holder].Kept.
-// ForceUnlock frees it.
-//
-// If the acquisition returns an error, nothing stays taken. The option is an ErrInvalid for
-// readers, a [MultiLock] and an [Election].
+// client. Re-entries have no such time of their own. [Client.Inspect] shows a lock that stays taken
+// by [Holder].Kept. ForceUnlock frees it. If the acquisition returns an error, nothing stays taken.
+// The option is an ErrInvalid for readers, a [MultiLock] and an [Election].
 func AtLeast(d time.Duration) TryLockOption { return option{Kind: request.AtLeast, D: d} }
 
 // As acquires for an owner: if the owner holds the lock, the acquisition is a re-entry. With an
 // owner that another process made, the hold is that of a guest: the lock is free when both have
 // released it. To hand a lock over, the new process acquires it with As, then the old one unlocks.
-// A guest needs the owner that [Hold.Share] returns, since each acquisition has an owner of its own
-// in Redis, whatever owner it is for. If the owner is a thread of Redisson, its lease must not be
-// shorter than its guest's: every operation of a Redisson owner sets the time of the lock to its
-// own lease.
+// A guest needs the owner that [Hold.Share] returns. If the owner is a thread of Redisson, its
+// lease must not be shorter than its guest's: every operation of it sets the time of the lock to
+// its own lease.
 func As(owner Owner) TryLockOption {
 	return option{Kind: request.As, Owner: identity.Owner(owner)}
 }
@@ -131,11 +124,8 @@ func As(owner Owner) TryLockOption {
 // printable and have at most 256 bytes; otherwise the acquisition returns ErrInvalid, as it does
 // for a guest ([As]) and for a client with [NoLabel].
 //
-// The client sends the note in the background, so the acquisition costs nothing more; others see
-// the note some milliseconds later. If the server refuses it or cannot be reached, the note is
-// missing and the hold is not affected.
-//
-// If an owner has several holds, by re-entry or because readers of its client share its hold, the
+// The client sends the note in the background; others see it some milliseconds later. If that
+// fails, the note is missing and the hold is not affected. If an owner has several holds, the
 // latest note counts. In a lock of several members, each member has the note.
 func Note(text string) holdOption { return option{Kind: request.Note, Note: text} }
 

@@ -23,20 +23,18 @@ type Client core.Handle
 
 func (c *Client) engine() *core.Parts { return (*core.Handle)(c).Parts() }
 
-// New makes a client that uses an existing rueidis client, which it does not close. The guarantees
-// of this package hold for every rueidis client. If an option is invalid, New returns an
-// ErrInvalid.
+// New makes a client that uses an existing rueidis client, which it does not close. If an option is
+// invalid, New returns an ErrInvalid.
 //
-// Prefer [Open] with the settings of that client, unless you have to share its connections. A
-// borrowed client may not return when a context ends, so every command is sent from its own
-// goroutine: that is 23 allocations more for each uncontended Lock and Unlock. This package also
-// cannot see the connections of a borrowed client, so it undoes an attempt that got no answer up to
-// five times instead of once. docs/reference/options.md lists the rueidis settings that fit best.
+// Prefer [Open] with the settings of that client, unless you have to share its connections. The
+// guarantees are the same, but a borrowed client may not return when a context ends, so every
+// command is sent from its own goroutine: that is 23 allocations more for each uncontended Lock and
+// Unlock. An attempt that got no answer is undone up to five times instead of once.
+// docs/reference/options.md lists the rueidis settings that fit best.
 //
-// New sends nothing, with two exceptions. It asks a cluster which node serves which slots and
-// whether it knows sharded messages, for at most two seconds or Options.RetryBudget, whichever is
-// longer. If Options.Replicas requires confirmations, it tries WAIT, for at most
-// Options.RetryBudget.
+// New asks a cluster which node serves which slots and whether it knows sharded messages, for at
+// most two seconds or Options.RetryBudget, whichever is longer. If Options.Replicas requires
+// confirmations, it tries WAIT, for at most Options.RetryBudget. Otherwise it sends nothing.
 func New(client rueidis.Client, options Options) (*Client, error) {
 	switch {
 	case client == nil:
@@ -77,15 +75,15 @@ func (c *Client) NewOwner() Owner {
 }
 
 // Close ends everything: new calls and waiters get ErrClosed, live holds end with that cause and
-// are released, background work stops, and a connection that the client opened is closed. Close
+// are released, background work stops, and a connection that the client opened is closed. It
 // delivers pending log records and events, for Options.RetryBudget at most. When it returns nil, no
 // goroutine is left.
 //
 // If ctx ends first, Close returns its error, and the remaining work goes on in the background.
-// Locks that could not be released end with their leases. If ctx has already ended, as it often has
-// at the end of a program, or ends because the client is closed, as the context of a hold does,
-// Close uses Options.RetryBudget instead, or the deadline of ctx if that is earlier. Further calls
-// wait for the first and return the same result.
+// Locks that could not be released end with their leases. If ctx has already ended, or ends because
+// the client is closed, as the context of a hold does, Close uses Options.RetryBudget instead, or
+// the deadline of ctx if that is earlier. Further calls wait for the first and return the same
+// result.
 func (c *Client) Close(ctx context.Context) error {
 	return owners.Close(ctx, c.engine())
 }

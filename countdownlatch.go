@@ -12,15 +12,12 @@ import (
 // A latch is used in rounds. TrySetCount begins a round: the latch is closed. CountDown counts
 // down. At zero the latch opens and the round is over: waiting calls of Await return, and later
 // calls return at once, until TrySetCount begins the next round. An Await reports how the round
-// that it found ended, even if the next one has begun in the meantime.
+// that it found ended.
 //
 // A command that is delivered late does not touch a later round. Every change counts once, however
-// often it is sent. ErrUnknownOutcome means that a change was sent and got no answer in time. The
-// client repeats it in the background until the server answers, so do not repeat it. After any
-// other error nothing was changed.
-//
-// On the name of a semaphore, and on the name of a latch, closed or open, the operations of the
-// other kind return ErrWrongKind. Nothing shows what a number is that Redisson made.
+// often it is sent: after ErrUnknownOutcome the client repeats it in the background, so do not
+// repeat it. After any other error nothing was changed. On the name of a semaphore the operations
+// return ErrWrongKind, unless Redisson made it.
 //
 // Redisson does not number its rounds: if it ends one and begins another between two queries of
 // this library, the two count as one. It removes a latch that opens, so a process that comes late
@@ -36,13 +33,13 @@ func (c *Client) NewCountDownLatch(name string) *CountDownLatch {
 func (l *CountDownLatch) Name() string { return l.inside.Name() }
 
 // TrySetCount begins a round: it closes the latch for n counts, from 1 to 2147483647, and reports
-// whether it did. If the latch is already closed, TrySetCount changes nothing and returns false.
-// With [TTL] the round ends when the time is over: calls of Await then get ErrGone.
+// whether it did. A latch that is already closed does not change. With [TTL] the round ends when
+// the time is over: calls of Await then get ErrGone.
 //
 // While the server is in trouble, TrySetCount retries for Options.RetryBudget. The error matches
 // ErrUnavailable if the server could not be reached, and ErrUnknownOutcome as well if the change
 // was sent and got no answer. It can also match ErrClosed, ErrWrongKind, or ErrInvalid for a bad n
-// or TTL, or be a *rueidis.RedisError if the server refuses.
+// or TTL, or be a *rueidis.RedisError.
 func (l *CountDownLatch) TrySetCount(ctx context.Context, n int, options ...SetOption) (bool, error) {
 	return l.inside.TrySetCount(ctx, n, settingsOf(options))
 }
@@ -97,15 +94,11 @@ func (l *CountDownLatch) Delete(ctx context.Context) (bool, error) { return l.in
 // A nil error means that the round has opened, however long ago. Otherwise the error matches one of
 //
 //   - ErrNotSet: nobody has set the count, or Redisson opened the latch before a client of this
-//     library saw it closed; if Redisson counts, use [UnsetIsOpen]
+//     library saw it closed
 //   - ErrGone: the round was deleted or expired before it opened, or the server has lost it
-//   - ErrNotAcquired: the latch was closed until ctx ended or the time of Wait was over; with
-//     AwaitSet, ErrNotSet matches too if nobody has set it
-//   - ErrUnavailable: when the time was over, the server could not be reached or had not answered
-//   - ErrClosed: the client is closed, or was closed during the call
-//   - ErrWrongKind: the key holds something else
-//   - ErrInvalid: the name or an option is unusable; nothing was sent
-//   - *rueidis.RedisError: the server refuses for a reason that waiting does not change
+//   - ErrNotAcquired: the latch was closed until the end of the wait; with AwaitSet, ErrNotSet
+//     matches too if nobody has set it
+//   - ErrUnavailable, ErrClosed, ErrWrongKind, ErrInvalid, *rueidis.RedisError: as for [Lock.Lock]
 //
 // If ctx ends, the error matches that of ctx as for [Lock.Lock].
 func (l *CountDownLatch) Await(ctx context.Context, options ...AwaitOption) error {

@@ -28,16 +28,15 @@
 //		// the lock was lost while charge ran: check its work
 //	}
 //
-// A nil error from an acquisition means that you hold the lock; any error means that you do not.
-// Lock waits for the holder, until its context ends or the time of [Wait] is over; TryLock makes
-// one attempt.
+// All locks of one key are of the type [Lock]: [Client.NewLock], NewMutex, NewFencedLock,
+// NewFairLock, NewSpinLock, and the sides of [Client.NewRWLock]. Several of them are a [MultiLock].
 //
 // # Ownership
 //
 // Every acquisition gets an owner of its own, so one shared lock value excludes goroutines from
 // each other as a mutex does. Re-entry is explicit: an acquisition re-enters if its context comes
-// from [Hold.Context] of the same lock, or if it names the owner with [As] or [WithOwner].
-// Goroutines have no identity here: any goroutine may release a hold.
+// from [Hold.Context] of the same lock, or if it names the owner with [As] or [WithOwner]. Any
+// goroutine may release a hold.
 //
 // # Loss
 //
@@ -51,10 +50,8 @@
 //
 // # Leaders
 //
-// In an [Election] one of many candidates leads for as long as it lives. Each leadership has a
-// fencing token, and every process can find out who leads.
+// In an [Election] one of many candidates leads for as long as it lives, and every process can find
+// out who leads.
 //
-// # Guides
-//
-// docs/README.md lists pages to start with, how-to guides, and the reasons behind the guarantees.
+// docs/README.md lists the guides.
 package latchkey

@@ -11,11 +11,9 @@ import (
 
 // Election chooses one leader among any number of candidates, in any number of processes, and lets
 // every process find out who leads. A [Leadership] is a hold of the fenced lock of the same name:
-// it is renewed, it ends with the lease if its client crashes, and its fencing token is the term.
-// It is not passed on in memory.
-//
-// Terms grow with every leadership, however it was won, as long as the server keeps its counter
-// ([Options.TimeFencing] helps when it does not).
+// it is renewed, and ends with the lease if its client crashes. Its fencing token is the term,
+// which grows with every leadership as long as the server keeps its counter ([Options.TimeFencing]
+// helps when it does not). Nothing is passed on in memory.
 //
 // A leader that is paused or cut off may not know yet that another one was elected. Everything that
 // a leader writes must carry the term, so that the storage can refuse a smaller one. See
@@ -30,16 +28,15 @@ func (c *Client) NewElection(name string) *Election { return &Election{election.
 // Name returns the name as the program gave it.
 func (e *Election) Name() string { return e.inside.Name() }
 
-// Campaign waits until the caller is the leader, and announces value to everybody. Clients are
-// served in the order in which they began to wait, and so are the candidates of one client. A
-// candidate that comes while nobody leads is elected at once. The client renews the leadership
-// until Resign, unless [Lease] fixes its lease.
+// Campaign waits until the caller is the leader, and announces value, of at most 65,536 bytes, to
+// everybody. Clients are served in the order in which they began to wait, and so are the candidates
+// of one client. A candidate that comes while nobody leads is elected at once. The client renews
+// the leadership until Resign, unless [Lease] fixes its lease.
 //
 // A nil error means that you lead, and that [Election.Leader] says so. After any other error this
-// call leads nothing. ErrNotAcquired means that another candidate led until ctx ended or the time
-// of [Wait] was over; ErrInvalid, with which nothing is sent, that the value is longer than 65,536
-// bytes, that an option is [AtLeast] or [As], or that ctx is that of the caller's own leadership
-// ([Leadership.Context]): an election is not re-entrant. Everything else is as for [Lock.Lock].
+// call leads nothing. ErrNotAcquired means that another candidate led until the end of the wait.
+// Besides, [AtLeast], [As] and a ctx of the caller's own leadership ([Leadership.Context]) are an
+// ErrInvalid: an election is not re-entrant. Everything else is as for [Lock.Lock].
 func (e *Election) Campaign(ctx context.Context, value string, options ...LockOption) (*Leadership, error) {
 	l, err := e.inside.Campaign(ctx, "campaign", true, value, settingsOf(options))
 	return (*Leadership)(l), err
@@ -54,17 +51,16 @@ func (e *Election) TryCampaign(ctx context.Context, value string, options ...Try
 }
 
 // Run leads again and again. It campaigns as Campaign does, with the same options, and calls fn
-// when it leads. If the leadership is lost before Run has resigned, Run drops the result of fn and
-// campaigns again. The context of fn is that of the leadership ([Leadership.Context]). fn must
-// return when it ends: Run waits for it, so that this process does not lead twice.
+// when it leads, with the context of the leadership ([Leadership.Context]). If the leadership is
+// lost before Run has resigned, Run drops the result of fn and campaigns again. fn must return when
+// its context ends: Run waits for it, so that this process does not lead twice.
 //
-// If fn returns or panics while it leads, Run resigns, even if ctx has ended. Run then returns the
-// error of fn, which may be nil: to lead again, call Run again.
+// If fn returns or panics while it leads, Run resigns, even if ctx has ended, and returns the error
+// of fn, which may be nil: to lead again, call Run again.
 //
-// The error of Run is that of fn or of Campaign. If ctx ends during a campaign, the error matches
-// that of ctx. ErrClosed means that the client was closed. If the resignation is not confirmed, the
-// error matches ErrUnknownOutcome but not ErrUnavailable, in addition to the error of fn; the next
-// leader may have to wait until the lease ends.
+// The error of Run is that of fn or of Campaign. If the resignation is not confirmed, it also
+// matches ErrUnknownOutcome but not ErrUnavailable; the next leader may have to wait until the
+// lease ends.
 func (e *Election) Run(
 	ctx context.Context, value string, fn func(ctx context.Context, l *Leadership) error, options ...LockOption,
 ) error {
@@ -101,16 +97,14 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 //
 // If several changes follow each other quickly, Observe may yield only the last one, which always
 // arrives: a message wakes the observer, and it also queries the server when the leader's lease
-// ends, when its subscription begins or ends, and every Tuning.PollCeiling. Terms never go back
-// while the server keeps its data. Observe queries the server again only after the loop body is
-// done.
+// ends, and every Tuning.PollCeiling. Terms never go back while the server keeps its data. Observe
+// queries the server again only after the loop body is done.
 //
 // If the server cannot be reached for Options.RetryBudget, Observe yields an error that matches
-// ErrUnavailable, once. Another leader may have been elected since. It keeps trying, and yields the
-// leader when the server answers, even if that is the same as before. Any other error ends the
-// sequence: ErrClosed, ErrWrongKind if the key is another kind of object, ErrInvalid if the name is
-// unusable, or a *rueidis.RedisError if the server refuses. When ctx ends, the sequence ends
-// without an error. You may range over it again; it then starts from the beginning.
+// ErrUnavailable, once. It keeps trying, and yields the leader when the server answers, even if
+// that is the same as before. Any other error ends the sequence: ErrClosed, ErrWrongKind,
+// ErrInvalid for a bad name, or a *rueidis.RedisError. When ctx ends, the sequence ends without an
+// error. You may range over it again.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		e.inside.Observe(ctx, func(l election.Leader, err error) bool { return yield(leaderOf(l), err) })
@@ -173,16 +167,15 @@ func (l *Leadership) Term() int64 { return l.held().Token() }
 // Value returns the last value announced by Campaign or by a Proclaim that returned nil.
 func (l *Leadership) Value() string { return (*election.Leadership)(l).Value() }
 
-// Proclaim announces another value under the same term. If several calls are in flight, the one
-// that began last decides.
+// Proclaim announces another value, of at most 65,536 bytes, under the same term. If several calls
+// are in flight, the one that began last decides.
 //
-// A nil error means that the leadership still existed on the server, and that the server stored the
-// value or a later one of this leadership. ErrNotHeld means that the leadership is over and nothing
-// was changed. If it was lost, the error also matches ErrLost; the leadership then ends with this
-// call, unless it ended before. Otherwise the error matches ErrUnavailable, ErrClosed, ErrInvalid
-// for a value that is longer than 65,536 bytes, ErrWrongKind, or is a *rueidis.RedisError if the
-// server refuses. ErrUnknownOutcome besides ErrUnavailable means that the value was sent and not
-// answered: it may be announced while the leadership lasts, so call Proclaim again.
+// A nil error means that the server stored the value, or a later one of this leadership. ErrNotHeld
+// means that the leadership is over, with this call at the latest, and nothing was changed; ErrLost
+// matches too if it was lost. Otherwise the error matches ErrUnavailable, ErrClosed, ErrInvalid,
+// ErrWrongKind, or is a *rueidis.RedisError. ErrUnknownOutcome besides ErrUnavailable means that
+// the value was sent and not answered: it may be announced while the leadership lasts, so call
+// Proclaim again.
 func (l *Leadership) Proclaim(ctx context.Context, value string) error {
 	return (*election.Leadership)(l).Proclaim(ctx, value)
 }

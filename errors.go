@@ -4,26 +4,25 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
-// The errors of this package. Every error that an operation on a lock, a semaphore, a latch or a
-// barrier returns matches one of them under [errors.Is], or is an error of Redis that no retry can
-// remove (out of memory, no permission …), which [errors.As] finds as a *rueidis.RedisError. The
-// underlying errors, such as those of the network or of the context, always stay in the chain.
+// The errors of this package. Every error of an operation matches one of them under [errors.Is], or
+// is an error of Redis that no retry can remove (out of memory, no permission …), which [errors.As]
+// finds as a *rueidis.RedisError. The underlying errors, such as those of the network or of the
+// context, always stay in the chain.
 //
 // The exception is a call whose context has ended before: it sends nothing, and its error matches
 // only that of the context, and its cause. Calls that clean up, such as Unlock, work all the same.
 var (
 	// ErrNotAcquired means that another owner has the lock: it was busy when the call tried it, or
-	// until the context ended (the error then also matches the context's error) or the time of
-	// [Wait] was over. With [AwaitSet] it may mean that nobody has set the object (ErrNotSet
-	// matches too). From a [Barrier] it means that not all parties had arrived by then. The caller
-	// holds nothing. No error matches both ErrNotAcquired and ErrUnavailable.
+	// until the context ended or the time of [Wait] was over. From a [Barrier] it means that not
+	// all parties had arrived by then. The caller holds nothing. No error matches both
+	// ErrNotAcquired and ErrUnavailable.
 	ErrNotAcquired = fault.ErrNotAcquired
 
 	// ErrUnavailable means that the server could not be reached, did not answer in time, or cannot
 	// answer at present because it loads its data, fails over, or moves the slot of the key. The
 	// last attempt decides: if a lock was busy at first and the server is gone at the end, the
-	// error is ErrUnavailable. If the context ended, its error matches too. If a request was sent
-	// and got no answer, ErrUnknownOutcome matches too. Try again later.
+	// error is ErrUnavailable. If a request was sent and got no answer, ErrUnknownOutcome matches
+	// too. Try again later.
 	ErrUnavailable = fault.ErrUnavailable
 
 	// ErrNotHeld means that the hold is over: it was released before, it was lost (ErrLost matches
@@ -45,14 +44,13 @@ var (
 	ErrClosed = fault.ErrClosed
 
 	// ErrUnknownOutcome means that a command may or may not have been executed, because no answer
-	// came. A call that waits may get an answer later, and then returns it together with
-	// ErrNotAcquired. From Unlock it can also mean that the release could not be sent yet. The
-	// client undoes a failed acquisition in the background, and repeats a failed release there. If
-	// it cannot reach the server, the hold ends with its lease.
+	// came, or, from Unlock, that the release could not be sent yet. The client undoes a failed
+	// acquisition in the background, and repeats a failed release there. If it cannot reach the
+	// server, the hold ends with its lease.
 	ErrUnknownOutcome = fault.ErrUnknownOutcome
 
 	// ErrNotReplicated means that fewer replicas than [Options.Replicas] requires confirmed an
-	// acquisition in time. The acquisition was undone, or, if the master did not answer the undo
+	// acquisition in time. It was undone, or, if the master did not answer the undo
 	// (ErrUnknownOutcome matches too), is being undone in the background. The caller holds nothing,
 	// or, after a re-entry, no more than before.
 	ErrNotReplicated = fault.ErrNotReplicated
@@ -69,9 +67,7 @@ var (
 	ErrGone = fault.ErrGone
 
 	// ErrBroken means that a generation of a [Barrier] ended before all parties had arrived. The
-	// text says why: a party crashed, gave up or ran out of time, its client was closed, somebody
-	// reset the barrier, or the server has lost it. The next Await, of any party, belongs to the
-	// next generation.
+	// text says why. The next Await, of any party, belongs to the next generation.
 	ErrBroken = fault.ErrBroken
 
 	// ErrWrongKind means that the key belongs to another kind of object, or holds data of an

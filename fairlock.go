@@ -11,17 +11,14 @@ import (
 // [Client.NewLock]:
 //
 //   - Lock waits until every earlier waiter, in any process, has held the lock or has left. A
-//     re-entry is granted at once, ahead of all waiters. The place in the queue is that of the
-//     first attempt that reached the server. A live waiter keeps it however long it waits, and
-//     takes it again, in the old order, if the server lost it. [Lock.Waiters] shows the queue. Each
-//     waiter has a place in Redis, and so costs more.
+//     re-entry is granted at once. The place in the queue is that of the first attempt that reached
+//     the server. A live waiter keeps it however long it waits, and takes it again if the server
+//     lost it. [Lock.Waiters] shows the queue. Each waiter has a place in Redis, and so costs more.
 //   - A waiter that is silent for Tuning.StaleWaiterTimeout (5 s by default), because its process
 //     was killed or cut off, is skipped until it reports again. If many are silent, that time
-//     passes once, not once for each. The lock idles for one StaleWaiterTimeout if the next waiter
-//     dies, or gives up, and the server cannot know it. A waiter of Redisson counts as alive while
-//     it is subscribed.
-//   - TryLock does not join the queue. It succeeds only if nobody holds the lock and nobody waits
-//     for it.
+//     passes once. The lock idles for that time if the next waiter dies, or gives up, and the
+//     server cannot know it. A waiter of Redisson counts as alive while it is subscribed.
+//   - TryLock succeeds only if nobody holds the lock and nobody waits for it.
 //   - Nothing is passed on in memory ([Tuning].Turn).
 //
 // Do not use a name for a fair lock in one place and for another lock in another. The two exclude

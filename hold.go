@@ -47,10 +47,9 @@ func (h *Hold) Token() int64 { return h.handle().Token() }
 // is over. Check it right before a step that must not happen without the lock; only a fencing token
 // stops a write that stalls after that.
 //
-// After a wait it may be less than the lease. A release gives a lock to another client for
-// Tuning.StaleWaiterTimeout only, and Lock returns with at least half of that left; the client
-// raises it to the lease in the background. A hold that was passed on inside the client has the
-// rest of the lease, more than half. Extend gives more at once.
+// After a wait it may be less than the lease: at least half of Tuning.StaleWaiterTimeout if another
+// client released the lock, and more than half of the lease if this one passed it on. Extend gives
+// more at once.
 func (h *Hold) ValidFor() time.Duration { return h.handle().ValidFor() }
 
 // Err returns nil while the lock is held, and afterwards why it is not: ErrNotHeld after Unlock, or
@@ -71,9 +70,9 @@ func (h *Hold) Lost() <-chan struct{} { return h.handle().Lost() }
 // An acquisition of the same lock under the context is a re-entry, and [Lock.HoldFrom] finds the
 // hold in it; other locks are not affected.
 //
-// A hold keeps some 700 bytes for each parent, until the parent or the hold ends. A parent counts
-// once, however often you use it (unless it is not comparable). All parents that never end, such as
-// [context.Background], count as one; so do all contexts that another hold returns for one parent.
+// A hold keeps some 700 bytes for each parent, until the parent or the hold ends, however often you
+// use it (unless it is not comparable). All parents that never end, such as [context.Background],
+// count as one.
 func (h *Hold) Context(parent context.Context) context.Context { return h.handle().Context(parent) }
 
 // LogValue returns the hold as a group of attributes, for package log/slog: its name, its token if
@@ -93,11 +92,8 @@ func (h *Hold) LogValue() slog.Value {
 // Members returns the holds of the members of a [MultiLock], and nil for other holds. All members
 // are in the order of their keys, each lock once, including those of a lock of all members inside
 // it; a majority is in the order of [NewRedLock]. An element is nil if that member has not been
-// acquired. A member that was lost stays in the list, with its [Hold.Err], until it is acquired
-// again.
-//
-// Use the members to read. The whole renews and releases them. A member that you unlock counts as
-// lost.
+// acquired. A member that was lost stays in the list until it is acquired again. Use the members to
+// read: the whole renews and releases them, and one that you unlock counts as lost.
 func (h *Hold) Members() []*Hold {
 	var holds []*Hold
 	for _, m := range h.handle().Members() {
@@ -113,16 +109,15 @@ func (h *Hold) Members() []*Hold {
 //	token := hold.Member("account:1").Token() // of a fenced lock in a MultiLock
 func (h *Hold) Member(name string) *Hold { return (*Hold)(h.handle().Member(name)) }
 
-// Extend makes the lease last at least d from now, once; it never shortens the lease. d is from 1
-// ms to 10 years. If the hold is renewed, renewal goes on. Extend does not wait. While the server
-// is in trouble, it retries for Options.RetryBudget.
+// Extend makes the lease last at least d from now, from 1 ms to 10 years, once; it never shortens
+// the lease. If the hold is renewed, renewal goes on. While the server is in trouble, Extend
+// retries for Options.RetryBudget.
 //
 // The error matches ErrNotHeld if the hold is over (also ErrLost if it was lost), ErrMaxHold if d
-// would pass the limit of the hold, ErrInvalid for a bad d, ErrClosed, or ErrNotReplicated. It
-// matches ErrUnavailable if the server could not be reached, and ErrUnknownOutcome as well if the
-// request was sent and got no answer. It is a *rueidis.RedisError if the server refuses. After an
-// error the lease is unchanged, except that it may be d after ErrUnknownOutcome and
-// ErrNotReplicated.
+// would pass the limit of the hold, ErrInvalid for a bad d, ErrClosed, ErrNotReplicated,
+// ErrUnavailable, with ErrUnknownOutcome if the request was sent and got no answer, or is a
+// *rueidis.RedisError. After ErrUnknownOutcome and ErrNotReplicated the lease may be d; otherwise
+// it is unchanged.
 func (h *Hold) Extend(ctx context.Context, d time.Duration) error { return h.handle().Extend(ctx, d) }
 
 // Downgrade turns a write hold into a read hold, in one step: no other writer acquires the lock in
@@ -144,12 +139,11 @@ func (h *Hold) Downgrade(ctx context.Context) (*Hold, error) {
 //
 // If goroutines of this client wait for the lock, Unlock may pass it to the first of them in memory
 // ([Tuning].Turn), and send nothing. It then does not notice that the key was removed from outside
-// since the last renewal (a forced unlock, an eviction, a failover). The same is true of a hold
-// that several readers of this client share.
+// since the last renewal. The same is true of a hold that several readers of this client share.
 //
 // A nil error means that the hold lasted until this call and is over now. ErrNotHeld means that it
-// was over before: released already, or lost (then ErrLost matches too). After any other error the
-// client no longer renews the hold, and repeats the release in the background until the lease has
-// ended. You may call Unlock again to wait for it. ErrUnavailable and ErrUnknownOutcome mean that
-// the server could not be reached or did not answer; a *rueidis.RedisError means that it refused.
+// was over before: released already, or lost (then ErrLost matches too). After any other error,
+// such as ErrUnavailable, ErrUnknownOutcome or a *rueidis.RedisError, the client no longer renews
+// the hold, and repeats the release in the background until the lease has ended. You may call
+// Unlock again to wait for it.
 func (h *Hold) Unlock(ctx context.Context) error { return h.handle().Unlock(ctx) }

@@ -92,13 +92,10 @@ func (l *Lock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, er
 // lost, HoldFrom finds the hold in it, and an acquisition of this lock under it is a re-entry.
 //
 // If the lock is not acquired, Do returns the error of Lock and does not call fn. Otherwise it
-// returns the error of fn. It joins that with the error of [Hold.Err] (ErrLost, ErrMaxHold,
-// ErrClosed) if the hold ended while fn ran, even if fn returned nil, or with the error of Unlock
-// if the release failed.
-//
-// ErrNotAcquired and ErrUnavailable of this call mean that fn was not called. If fn ran and its
-// release was not confirmed, the error matches ErrUnknownOutcome and not ErrUnavailable: do not
-// repeat the work.
+// returns the error of fn, joined with that of [Hold.Err] (ErrLost, ErrMaxHold, ErrClosed) if the
+// hold ended while fn ran, or with that of Unlock if the release failed. ErrNotAcquired and
+// ErrUnavailable of this call mean that fn was not called. If fn ran and its release was not
+// confirmed, the error matches ErrUnknownOutcome and not ErrUnavailable: do not repeat the work.
 func (l *Lock) Do(ctx context.Context, fn func(context.Context) error, options ...LockOption) error {
 	return acquire.Do(ctx, l.self(), fn, settingsOf(options))
 }
@@ -112,10 +109,9 @@ func (l *Lock) Do(ctx context.Context, fn func(context.Context) error, options .
 //		return save(ctx, lock.HoldFrom(ctx).Token())
 //	})
 //
-// If ctx carries several holds of the lock, as after a re-entry, it is the innermost one that is
-// still held, or, if none is, the innermost one, which is over: [Hold.Err] tells whether ctx holds
-// the lock, also for the nil Hold. Only holds of the client that made this lock count, including
-// those of a guest ([As]).
+// Of several holds, as after a re-entry, it is the innermost one that is still held, or, if none
+// is, the innermost one: [Hold.Err] tells whether ctx holds the lock, also for the nil Hold. Only
+// holds of the client that made this lock count.
 func (l *Lock) HoldFrom(ctx context.Context) *Hold { return (*Hold)(l.inside.HandleFrom(ctx)) }
 
 // Inspect returns who holds the lock, how often, and for how long. Of a read/write lock it shows
@@ -138,13 +134,13 @@ func (l *Lock) Waiters(ctx context.Context) ([]Waiter, error) {
 // not touched.
 //
 // The former holder is not notified. If it is a client of this library, its hold ends with ErrLost
-// at its next renewal, at most a third of its lease later. A hold with a fixed lease ([Lease]) ends
-// when that is over. If other goroutines of its client wait for the lock, the hold ends within
-// Tuning.PollCeiling (except for fair locks and readers). Until then the holder continues, so two
-// owners may be in the critical section.
+// at its next renewal, at most a third of its lease later, or within Tuning.PollCeiling if
+// goroutines of its client wait (except for fair locks and readers). A hold with a fixed lease
+// ([Lease]) ends when that is over. Until then the holder continues, so two owners may be in the
+// critical section.
 //
-// The errors are those of Inspect, and ErrUnknownOutcome: the removal was sent and not answered. It
-// may or may not have happened, and you may repeat it.
+// The errors are those of Inspect, and ErrUnknownOutcome: the removal was sent and not answered.
+// You may repeat it.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	return l.self().ForceUnlock(ctx, forceOne)
 }

@@ -20,14 +20,12 @@ var _ Locker = (*MultiLock)(nil)
 // NewMultiLock returns the lock that consists of all the given locks. It sends nothing. A lock that
 // is given twice counts once. Every method returns ErrInvalid if there is no lock, if one cannot be
 // used, or if two different ones share a key (the sides of a read/write lock, a majority and its
-// member, two majorities over one lock). Nothing is stored for the whole, as for Redisson's
-// RedissonMultiLock.
+// member, two majorities over one lock).
 //
 // Every program waits for members in the same order: by key, then by kind. A group that waits for a
-// member holds only members before it, so groups that overlap cannot deadlock. Members with the
-// same key on different servers keep the order in which you give them: give them in the same order
-// everywhere. A call waits for one of those for about a second, then releases everything, and tries
-// again after a short pause.
+// member holds only members before it, so groups that overlap cannot deadlock. Give members with
+// the same key on different servers in the same order everywhere: a call waits for one of those for
+// about a second, then releases everything, and tries again after a short pause.
 //
 // The hold is lost when one member is. Unlock releases all members, even if some releases fail.
 //
@@ -35,9 +33,8 @@ var _ Locker = (*MultiLock)(nil)
 // others, so a call may wait for a member longer than they allow. A process that dies while it
 // waits keeps its members no longer than that lease.
 //
-// TryLock tries one member after the other. If several programs try groups that overlap at the same
-// moment, and all members are free, at least one group is acquired, unless members with the same
-// key on different servers are given in different orders.
+// TryLock tries one member after the other. If programs that give members in the same order try
+// groups that overlap at the same moment, and all members are free, at least one group is acquired.
 func NewMultiLock(locks ...Locker) *MultiLock {
 	return &MultiLock{group.NewMulti(membersOf(locks))}
 }
@@ -59,28 +56,25 @@ func (l *MultiLock) Name() string { return l.inside().Name() }
 // a hold of a member ([Hold.Context]), Lock re-enters that member. Everything else is as for
 // [Lock.Lock], but for the errors.
 //
-// After any error nothing is held: Lock releases what it acquired, in the background if a server
-// does not answer or the time is over. The text names the members at fault, and why. The error
-// matches one of
+// After any error nothing is held: Lock releases what it acquired, in the background if need be.
+// The text names the members at fault. The error matches one of
 //
 //   - ErrNotAcquired: others held a member, or too many of a majority, until the end of the wait
 //   - ErrUnavailable: the server of a member, or too many for a majority, could not be reached or
-//     did not answer by then, or in the last round
-//   - ErrUnknownOutcome, besides one of these two: a request was sent and not answered, perhaps an
-//     earlier one; the clients undo in the background what they may have acquired
-//   - ErrNotReplicated, ErrLost, ErrClosed, ErrWrongKind, ErrUpgrade, *rueidis.RedisError: a member
-//     failed in that way, as its own Lock does, or too many for a majority; the call does not wait
-//     for the others
-//   - ErrInvalid: the members or an option cannot be used; of a majority some cases are detected
-//     only when the servers have answered
+//     did not answer by then
+//   - ErrUnknownOutcome, besides one of these two: a request was sent and not answered; the clients
+//     undo in the background what they may have acquired
+//   - ErrNotReplicated, ErrLost, ErrClosed, ErrWrongKind, ErrUpgrade, *rueidis.RedisError: a
+//     member, or too many for a majority, failed in that way; the call does not wait for the others
+//   - ErrInvalid: the members or an option cannot be used
 func (l *MultiLock) Lock(ctx context.Context, options ...LockOption) (*Hold, error) {
 	return asHold(l.inside().Acquire(ctx, "lock", true, settingsOf(options)))
 }
 
 // TryLock makes one attempt to acquire each member, and does not wait. ErrNotAcquired means that
 // others hold a member, or too many of a majority; what was acquired has been released again. All
-// other errors are as for Lock. An attempt of a member that meets a server in trouble is repeated
-// as for [Lock.TryLock], for a majority within RedLockOptions.MemberTimeout.
+// other errors are as for Lock. The attempt of a member is as for [Lock.TryLock], of a majority
+// within RedLockOptions.MemberTimeout.
 func (l *MultiLock) TryLock(ctx context.Context, options ...TryLockOption) (*Hold, error) {
 	return asHold(l.inside().Acquire(ctx, "try lock", false, settingsOf(options)))
 }
@@ -95,12 +89,10 @@ func (l *MultiLock) Do(ctx context.Context, fn func(context.Context) error, opti
 // member has a HoldFrom of its own.
 func (l *MultiLock) HoldFrom(ctx context.Context) *Hold { return (*Hold)(l.inside().HandleFrom(ctx)) }
 
-// Inspect queries the servers of all members, and lists the holders of all members together. Kind
-// is [KindMulti] or [KindRed] if enough members are held, all or a majority, and [KindNone]
-// otherwise. TTL is how long enough members stay held if nobody renews them.
-//
-// If the answer depends on members that could not be inspected, or if too few could be, the error
-// joins theirs, which are those of [Lock.Inspect].
+// Inspect lists the holders of all members together. Kind is [KindMulti] or [KindRed] if enough
+// members are held, all or a majority, and [KindNone] otherwise. TTL is how long enough members
+// stay held if nobody renews them. If the answer depends on members that could not be inspected,
+// the error joins theirs, which are those of [Lock.Inspect].
 func (l *MultiLock) Inspect(ctx context.Context) (Object, error) {
 	return asObject(l.inside().Inspect(ctx))
 }

@@ -22,10 +22,9 @@ type Object struct {
 	// for a semaphore or a latch that Redisson made, or a counter of an application; KindNone for a
 	// free name; or KindUnknown for other data. A MultiLock has KindMulti or KindRed.
 	//
-	// A key does not always identify its object. KindLock is a re-entrant, fenced, spin or fair
-	// lock, or the lock of an election; a Token other than 0 means that it was fenced at some time.
-	// KindSemaphore is a semaphore of any kind. KindMutex with a token that [ParseOwner] refuses is
-	// a lock of another library, or application data that looks like one.
+	// KindLock is a re-entrant, fenced, spin or fair lock, or the lock of an election; a Token
+	// other than 0 means that it was fenced at some time. KindMutex with a token that [ParseOwner]
+	// refuses is a lock of another library, or application data that looks like one.
 	Kind Kind
 	// What is the kind in words, also of foreign data: "a lock", "a permit semaphore", "a list", "a
 	// hash without any lock owner". It is "" for a free name.
@@ -44,11 +43,10 @@ type Object struct {
 	// or how many parties wait at a barrier. An owner that died counts until others notice, usually
 	// within a minute.
 	Queued int
-	// Listeners is how many clients listen for a release, or for the end of a latch. Redisson's
-	// clients listen while they wait, for every kind of object. Clients of this library listen for
-	// semaphores, read/write locks and latches, and for other locks only if Redisson's clients use
-	// them too; they keep listening for some seconds after the last wait. In a cluster without
-	// sharded messages, only clients on the same node are counted.
+	// Listeners is how many clients listen for a release, or for the end of a latch: Redisson's
+	// while they wait, for every kind of object; those of this library for semaphores, read/write
+	// locks and latches, and for some seconds after the last wait. In a cluster without sharded
+	// messages, only clients on the same node are counted.
 	Listeners int
 
 	// Available is how many permits of a semaphore can be acquired, negative if there is a debt.
@@ -66,10 +64,9 @@ type Object struct {
 // data of an application are not locked. Don't branch on it; acquire the lock.
 func (o Object) Locked() bool { return (&inspect.Object{Kind: keyspace.Kind(o.Kind)}).Locked() }
 
-// Waiters estimates how many wait for the object, by what the server knows: it is the larger of
-// Queued and Listeners, since a client may count in both. More wait if goroutines wait behind the
-// first of their client, or behind a hold of their client. Fewer wait if a client still listens
-// after its wait. [Client.Waiters] lists the owners in the queues.
+// Waiters estimates how many wait for the object: it is the larger of Queued and Listeners, since a
+// client may count in both. More wait if goroutines wait behind others of their client.
+// [Client.Waiters] lists the owners in the queues.
 func (o Object) Waiters() int { return max(o.Queued, o.Listeners) }
 
 // Holder is an owner that holds a lock.
@@ -121,49 +118,45 @@ const (
 
 // Inspect returns what is stored under a name, whatever kind of object it is. It reads from the
 // server that decides about the object, never from a replica. The answer may be out of date when it
-// arrives. A free name has the kind [KindNone], as has an open latch. Foreign data is not an error:
+// arrives. A free name and an open latch have the kind [KindNone]. Foreign data is not an error:
 // Kind is [KindUnknown], and What says what it is.
 //
 // Inspect takes one round trip. The labels and notes of other clients take one more command for
 // every 64 clients, or, in a cluster, for every client. Those that cannot be read within a second
 // are missing.
 //
-// Inspect repeats the request for Options.RetryBudget while the server is in trouble. The error
-// matches ErrUnavailable if the server could not be reached in that time or before ctx ended,
-// ErrClosed, ErrInvalid if the name cannot be used, or is a *rueidis.RedisError if the server
-// refuses.
+// The error matches ErrUnavailable if the server could not be reached for Options.RetryBudget or
+// until ctx ended, ErrClosed, ErrInvalid if the name cannot be used, or is a *rueidis.RedisError if
+// the server refuses.
 func (c *Client) Inspect(ctx context.Context, name string) (Object, error) {
 	return asObject(c.engine().Inspector.Inspect(ctx, c.engine().Config.Names(name), ""))
 }
 
 // Objects walks all objects whose names match a pattern: locks that are held, semaphores, latches
 // that are closed, and barriers for ten minutes after their last generation. An election is the
-// lock of its leader. A free lock and an open latch have no key, and so are not objects.
+// lock of its leader. Other keys of an object, such as its queue, are part of it, and other data is
+// left out; see [Object] for data that looks the same.
 //
 // In a pattern, * matches any text, ? any character, [a-c] one of several, and [^a] any other; \
 // quotes the next character. KeyPrefix is put in front of the pattern; with Options.NameMapper the
-// pattern is for keys. Other keys of an object, such as its queue, are part of it. Other data is
-// left out; see [Object] for data that looks the same.
+// pattern is for keys.
 //
-// The walk reads the server's keys in pieces (SCAN), and then looks at the matches: two round trips
-// for each piece of about 500 keys, whether they match or not, and one more for the labels of the
-// holders in it. In a cluster it visits every master. It blocks other commands for no longer than a
-// look at 64 objects takes, and keeps one piece in memory. The first note of another client may be
-// missing for five seconds.
+// The walk reads all keys of every master in pieces of about 500 (SCAN), with two round trips for
+// each piece and one more for labels. It blocks other commands for no longer than a look at 64
+// objects takes, and keeps one piece in memory. The first note of another client may be missing for
+// five seconds.
 //
 // The guarantees are those of SCAN. An object that exists during the whole walk is yielded at least
-// once; it may be yielded several times, so remember the Key if that matters. An object that
-// appears or disappears during the walk may be yielded or not. Each Object is a snapshot; all of
-// them together are not. If the server is replaced during the walk, or slots of a cluster have
-// moved, the walk repeats what it may have missed. Two cases go unnoticed: a server that is
-// replaced between two pieces under a client that [New] borrowed, and a key in a cluster slot that
-// is moving at that time.
+// once, and may be yielded several times; one that appears or disappears during the walk may be
+// yielded or not. If the server is replaced during the walk, or slots of a cluster have moved, the
+// walk repeats what it may have missed. Two cases go unnoticed: a server that is replaced between
+// two pieces under a client that [New] borrowed, and a key in a cluster slot that is moving at that
+// time.
 //
 // An error ends the walk, and comes with a zero Object. It matches ErrInvalid for a pattern that is
-// empty or longer than 512 bytes (nothing was sent), ErrUnavailable if a server could not be
-// reached for Options.RetryBudget or until ctx ended, ErrClosed, or is a *rueidis.RedisError if the
-// server refuses: SCAN needs a permission of its own. If ctx ended between two requests, the error
-// matches only that of ctx.
+// empty or longer than 512 bytes (nothing was sent), ErrUnavailable, ErrClosed, or is a
+// *rueidis.RedisError: SCAN needs a permission of its own. If ctx ended between two requests, the
+// error matches only that of ctx.
 func (c *Client) Objects(ctx context.Context, pattern string) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		for o, err := range admin.WalkObjects(ctx, c.engine(), pattern) {

@@ -21,12 +21,12 @@ import (
 const NoLabel = "-"
 
 // Options are the settings of a [Client]. The zero value is ready for use; every field is optional.
-// Values are checked when the client is made, also against each other. A bad value is an
-// [ErrInvalid], and is never silently replaced.
+// Values are checked when the client is made, also against each other: a bad value is an
+// [ErrInvalid].
 type Options struct {
 	// Lease is the lease of acquisitions that do not set one. The client renews it while the hold
 	// lives. If the holder crashes, the lock is free again after at most this time. Default: 30 s;
-	// at least 1 ms, at most 10 years.
+	// from 1 ms to 10 years.
 	Lease time.Duration
 
 	// MaxHold limits every renewed hold, permit and leadership of this client, as the option
@@ -47,8 +47,7 @@ type Options struct {
 	KeyPrefix string
 
 	// NameMapper maps a name to the key that is used in Redis. It must be deterministic. It
-	// excludes KeyPrefix. What is required of a name is then required of the key alone, so a mapper
-	// can make keys of long names, of names with odd braces, and of the empty name.
+	// excludes KeyPrefix. What is required of a name is then required of the key alone.
 	NameMapper func(name string) string
 
 	// LazyConnect makes [Connect] and [Open] return at once, without dialing: the server may be
@@ -76,23 +75,22 @@ type Options struct {
 	// long. Default: host:pid.
 	//
 	// While the client holds or waits for something, it keeps the label on the server, in a key of
-	// its own, which takes at most one command a minute. No lock depends on it. [NoLabel] turns all
-	// of this off.
+	// its own, which takes at most one command a minute and ends with the client. No lock depends
+	// on it. [NoLabel] turns all of this off.
 	Label string
 
 	// Logger receives reports that no error can carry: lost holds, messages that the server refuses
 	// to publish, damaged keys. The same line about the same subject is logged once in ten seconds
 	// (in an hour if only a change of settings can end the condition), for at most eight subjects.
-	// Further lines are counted, and logged as "repeated" at the end of that time. Default:
-	// slog.Default().
+	// Further lines are counted as "repeated". Default: slog.Default().
 	Logger *slog.Logger
 
 	// Observer, if set, is called at each [Event], soon after it happened.
 	//
 	// Logger and Observer are called from one goroutine at a time, in the order of events. No lock
 	// waits for them: if they block or panic, only their own reports suffer. An event that finds
-	// 8,192 others waiting is dropped, and the log says how many were. Client.Close delivers the
-	// rest, so neither may wait for Close.
+	// 8,192 others waiting is dropped, and the log says how many were. Client.Close waits for them,
+	// so neither may wait for Close.
 	Observer func(Event)
 
 	// ReportDropped is for tests. A hold that the program has dropped without Unlock is renewed
@@ -193,13 +191,12 @@ func (o Options) check() error {
 
 // Replicas says how many replicas must have a hold for it to count. Redis replicates after it has
 // answered, so a failover may lose a lock that somebody holds. A hold that a replica has confirmed
-// survives if that replica becomes the master.
+// survives if that replica becomes the master. This is not consensus: to rule out that another one
+// is promoted, require all replicas; without any one of them nobody then acquires a lock.
 //
-// With Replicas, an acquisition costs one more round trip, and the wait for the replicas. Renewals
-// wait for them too: if they do not confirm the renewals of a hold, it is lost at the end of its
-// lease, as if the master were silent. Releases do not wait. This is not consensus: a replica that
-// has not confirmed may be promoted. To rule that out, require all replicas; the price is that
-// without any one of them nobody acquires a lock.
+// An acquisition costs one more round trip, and the wait for the replicas. Renewals wait for them
+// too: a hold whose renewals they do not confirm is lost at the end of its lease. Releases do not
+// wait.
 type Replicas struct {
 	// Min is how many replicas must confirm. Default: 0, which waits for none and does not need
 	// WAIT.

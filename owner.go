@@ -2,7 +2,6 @@ package latchkey
 
 import (
 	"context"
-	"log/slog"
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 )
@@ -10,13 +9,10 @@ import (
 // Owner names the holder of a lock. Owners are comparable with ==. The zero Owner means no owner.
 //
 // The library makes an owner for each outermost acquisition, in the format that Redisson uses: the
-// id of a client, a colon and a number. You need an owner to re-enter a lock without the context of
-// its hold ([As], [WithOwner]), to join a hold from another process ([Hold.Share], [ParseOwner]),
-// or to compare it with a reported one.
-//
-// A reported owner may have another format: the token of a mutex that another library holds, or the
-// id of a [Permit]. Such an owner is plain text: you can print and compare it, but [As] and
-// [WithOwner] refuse it.
+// id of a client, a colon and a number. You need one to re-enter a lock without the context of its
+// hold ([As], [WithOwner]), to join a hold from another process ([Hold.Share], [ParseOwner]), or to
+// compare it with a reported one. A reported owner may be other text: the token of a mutex that
+// another library holds, or the id of a [Permit]; [As] and [WithOwner] refuse it.
 type Owner identity.Owner
 
 // String returns the owner exactly as it is in Redis, or "" for the zero Owner. A token of another
@@ -37,9 +33,6 @@ func (o *Owner) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// LogValue returns the text of [Owner.String], for package log/slog.
-func (o Owner) LogValue() slog.Value { return slog.StringValue(o.String()) }
-
 // ParseOwner parses the text that [Owner.String] returned for an owner of this library, in this or
 // in another process, or the id and thread of a Redisson client. Any other text is an ErrInvalid.
 func ParseOwner(text string) (Owner, error) {
@@ -50,8 +43,7 @@ func ParseOwner(text string) (Owner, error) {
 // WithOwner returns a context in which acquisitions belong to owner, unless they re-enter a hold of
 // their own lock. Two acquisitions of one lock by one owner are a hold and its re-entry, in
 // whatever goroutines they run. The zero Owner removes the owner from the context. With an owner
-// that cannot re-enter, such as the token of a mutex, these acquisitions return ErrInvalid and send
-// nothing.
+// that cannot re-enter, these acquisitions return ErrInvalid and send nothing.
 //
 // The owner names a logical task of one client, usually made by [Client.NewOwner]. Each outermost
 // acquisition still gets a number of its own in Redis: [Hold.Owner] and [Hold.Share] return that

@@ -28,8 +28,8 @@ type PermitSemaphore struct{ inside semaphore.Pool }
 // line, first come, first served. So clients take turns, whatever their number of goroutines.
 // Nobody overtakes: while a large request is first, smaller ones wait, however long that takes. A
 // request for more permits than there are in all does not block others while some are free.
-// [Client.NewFairSemaphore] shares the queue. Redisson does not know it; while its processes wait,
-// each has its turn as often as a client.
+// [Client.NewFairSemaphore] shares the queue. While processes of Redisson wait, each has its turn
+// as often as a client.
 func (c *Client) NewPermitSemaphore(name string) *PermitSemaphore {
 	return &PermitSemaphore{semaphore.NewPool(c.engine(), name)}
 }
@@ -92,37 +92,34 @@ func allPermits(acquired []*hold.Handle, err error) ([]*Permit, error) {
 
 // Release releases permits by their ids, including permits of other processes, wakes waiters, and
 // returns the state of each permit in the order of the ids. A process that renews such a permit
-// loses it, and learns of that at its next renewal. Release works even if ctx has ended: the time
-// is bounded by Options.RetryBudget instead, for each 100 ids.
+// learns of that at its next renewal. Release works even if ctx has ended: the time is bounded by
+// Options.RetryBudget instead, for each 100 ids.
 //
 // The error is nil if all were released. It matches ErrNotHeld if some are [PermitExpired] or
-// [PermitUnknown], and ErrUnknownOutcome and ErrUnavailable if the server could not be reached or
-// did not answer for some, which are [PermitUndecided] and are released in the background. It is
-// ErrInvalid, and nothing was sent, if there is no id or one cannot be the id of a permit. After
-// ErrClosed, ErrWrongKind or a *rueidis.RedisError some are PermitUndecided and were not released.
+// [PermitUnknown], and ErrUnknownOutcome and ErrUnavailable if there was no answer for some, which
+// are [PermitUndecided] and are released in the background. It is ErrInvalid, and nothing was sent,
+// if there is no id or one cannot be the id of a permit. After ErrClosed, ErrWrongKind or a
+// *rueidis.RedisError some are PermitUndecided and were not released.
 func (s *PermitSemaphore) Release(ctx context.Context, ids ...string) ([]PermitState, error) {
 	return asPermitStates(s.inside.Release(ctx, ids))
 }
 
 // RemainingLease returns the remaining lease of the permit with that id, NoExpiry if it does not
-// end. The answer may be out of date when it arrives.
-//
-// The error matches ErrNotHeld if nobody holds a permit with that id, ErrInvalid if it cannot be an
-// id (nothing was sent), ErrWrongKind, ErrClosed, or ErrUnavailable if the server did not answer
-// within Options.RetryBudget.
+// end. The error matches ErrNotHeld if nobody holds a permit with that id, ErrInvalid if it cannot
+// be an id (nothing was sent), ErrWrongKind, ErrClosed, or ErrUnavailable if the server did not
+// answer within Options.RetryBudget.
 func (s *PermitSemaphore) RemainingLease(ctx context.Context, id string) (time.Duration, error) {
 	return s.inside.RemainingLease(ctx, id)
 }
 
-// SetLease makes the lease of the permit with that id d from now, longer or shorter, or without an
-// end for NoExpiry. A permit of this client is no longer renewed, even after an error. Another
-// process may still renew its own permit, which sets the lease to the length that it uses. ctx
-// bounds the call.
+// SetLease makes the lease of the permit with that id d from now, longer or shorter, from 1 ms to
+// 10 years, or without an end for NoExpiry. A permit of this client is no longer renewed, even
+// after an error. Another process may still renew its own permit, which sets the lease to the
+// length that it uses. ctx bounds the call.
 //
-// The error matches ErrNotHeld if nobody holds a permit with that id (and also ErrLost if this
-// client held it), and ErrInvalid if it cannot be an id or d is not from 1 ms to 10 years (nothing
-// was sent). ErrUnknownOutcome means that no answer came: the lease is unchanged or d, and does not
-// change later. After ErrUnavailable, ErrClosed or ErrWrongKind it is unchanged.
+// The errors are those of RemainingLease. ErrLost matches besides ErrNotHeld if this client held
+// the permit. ErrUnknownOutcome means that no answer came: the lease is unchanged or d, and does
+// not change later. After any other error it is unchanged.
 func (s *PermitSemaphore) SetLease(ctx context.Context, id string, d time.Duration) error {
 	return s.inside.SetLease(ctx, id, d)
 }

@@ -6,23 +6,22 @@ import "github.com/latchkey-go/latchkey/internal/primitive/rw"
 // RReadWriteLock. Its two sides are locks.
 //
 // Both sides are re-entrant. A writer may also read, and continue to read after it has released the
-// write hold; [Hold.Downgrade] does both in one step. A reader cannot become a writer. Owners of
-// other clients cannot join a hold: they are an ErrInvalid.
+// write hold; [Hold.Downgrade] does both in one step. A reader cannot become a writer. To join a
+// hold of another client ([As]) is an ErrInvalid.
 //
 // Neither side starves. A waiting writer keeps new readers out, for one Tuning.StaleWaiterTimeout
-// at first, and then, after pauses of a fifth of it, for up to a minute at a time: so a read must
-// be shorter than a minute. After a write, or a turn of writes, readers that have been waiting go
-// first, all together. A waiting writer that has died keeps readers out for one StaleWaiterTimeout.
-// Redisson's readers do not follow these rules and are never kept out.
+// at first, and then, with pauses, for up to a minute at a time: so a read must be shorter than a
+// minute. A waiting writer that has died keeps them out for one StaleWaiterTimeout. After a write,
+// or a turn of writes, readers that have been waiting go first, all together. Redisson's readers do
+// not follow these rules and are never kept out.
 //
 // Goroutines of one client share a read hold: while one of them reads, others that want the same
 // are admitted without a request, for a turn ([Tuning].Turn), and the last one to leave releases
-// the lock. For the server they are one reader. Holds with [MaxHold], with a different [Lease], or
-// with an owner that was chosen or shared ([As], [WithOwner], [Hold.Share]) are not shared in this
-// way.
+// the lock. Holds with [MaxHold], with a different [Lease], or with an owner that was chosen or
+// shared ([As], [WithOwner], [Hold.Share]) are not shared in this way.
 //
-// Each read hold has its own lease. If a reader crashes, it stops blocking writers when its lease
-// ends, whatever other readers do.
+// Each read hold has its own lease: a reader that crashes stops blocking writers when it ends,
+// whatever other readers do.
 type RWLock struct{ read, write *Lock }
 
 // NewRWLock returns the read/write lock with that name. It sends nothing.

@@ -16,18 +16,16 @@ import (
 // ErrNotSet, unless [AwaitSet] makes them wait. On the name of a PermitSemaphore or a
 // [CountDownLatch] every operation returns ErrWrongKind.
 //
-// Every operation counts once, however often it is sent. ErrUnknownOutcome means that the server
-// could not be reached, or did not answer, in time. The client then repeats the change in the
-// background, for up to 20 minutes, so do not repeat it yourself. An acquisition or a Drain without
-// an answer is undone, and a SetTTL or Delete has taken effect, or never will. After any other
+// Every operation counts once, however often it is sent. After ErrUnknownOutcome the client repeats
+// the change in the background, for up to 20 minutes, so do not repeat it yourself; an acquisition
+// or a Drain is undone, and a SetTTL or Delete has taken effect, or never will. After any other
 // error nothing was changed.
 //
 // Each client that waits has one place in a queue on the server, and its goroutines wait in line.
 // Nobody overtakes them, TryAcquire included, except that a release passes permits to waiters of
 // its client in memory for one turn ([Tuning].Turn), that Redisson has its share, and that a
-// request for more permits than are free is overtaken for half of the time: it holds up the others
-// for one Tuning.StaleWaiterTimeout at first, and for up to a minute at a time later. A request for
-// more permits than there are in all makes way at once.
+// request for more permits than are free holds up the others for half of the time, and for a minute
+// at a time at most. A request for more permits than there are in all makes way at once.
 type Semaphore struct{ inside semaphore.Semaphore }
 
 // NewSemaphore returns the semaphore with that name. It sends nothing.
@@ -43,27 +41,18 @@ func (s *Semaphore) Acquire(ctx context.Context, options ...AcquireOption) error
 	return s.AcquireN(ctx, 1, options...)
 }
 
-// AcquireN acquires n permits, all or none. It waits until ctx ends or the time of [Wait] is over.
-// The options are Wait and [AwaitSet]. A nil error means that you have the permits; after any other
-// error you have none.
+// AcquireN acquires n permits, from 1 to 2,147,483,647, all or none. It waits until ctx ends or the
+// time of [Wait] is over. The options are Wait and [AwaitSet]. A nil error means that you have the
+// permits; after any other error you have none.
 //
-// The error matches one of
+// The errors are those of [Lock.Lock] with these meanings:
 //
-//   - ErrNotAcquired: there were fewer than n until ctx ended or the time of Wait was over; with
-//     AwaitSet also: nobody had set them until then
+//   - ErrNotAcquired: there were fewer than n until the end of the wait; with AwaitSet also: nobody
+//     had set them
 //   - ErrNotSet: the semaphore does not exist
-//   - ErrUnavailable: the server could not be reached until then
-//   - ErrUnknownOutcome, besides ErrNotAcquired or ErrUnavailable: a request was sent and not
-//     answered, perhaps an earlier one; the client gives back in the background what it may have
-//     acquired
-//   - ErrNotReplicated: fewer replicas than [Options.Replicas] requires confirmed the acquisition;
-//     it was undone
-//   - ErrClosed: the client is closed
-//   - ErrWrongKind: the key is another kind of object, or data of an application
-//   - ErrInvalid: the name, n (1 to 2,147,483,647) or an option cannot be used; nothing was sent
-//   - *rueidis.RedisError: the server refuses for a reason that waiting does not change
-//
-// If ctx ends, the error matches that of ctx as for [Lock.Lock].
+//   - ErrUnavailable, ErrUnknownOutcome: as there; the client gives back in the background what it
+//     may have acquired
+//   - ErrNotReplicated, ErrClosed, ErrWrongKind, ErrInvalid, *rueidis.RedisError: as there
 func (s *Semaphore) AcquireN(ctx context.Context, n int, options ...AcquireOption) error {
 	return s.inside.Acquire(ctx, "acquire", true, n, settingsOf(options))
 }
@@ -81,17 +70,15 @@ func (s *Semaphore) TryAcquireN(ctx context.Context, n int) error {
 // Release adds one permit: see [Semaphore.ReleaseN].
 func (s *Semaphore) Release(ctx context.Context) error { return s.ReleaseN(ctx, 1) }
 
-// ReleaseN adds n permits and wakes as many waiters as they suffice for. It does not check that
-// they were acquired before. If the semaphore does not exist, ReleaseN creates it with n permits;
-// see [Semaphore.ReleaseIfExists]. The first waiters of this client get the permits in memory, for
-// one turn ([Tuning].Turn), without a request to the server. ReleaseN works even if ctx has ended:
-// Options.RetryBudget bounds it instead.
+// ReleaseN adds n permits and wakes as many waiters as they suffice for, those of this client in
+// memory for one turn ([Tuning.Turn]). It does not check that they were acquired before. If the
+// semaphore does not exist, ReleaseN creates it with n permits; see [Semaphore.ReleaseIfExists]. It
+// works even if ctx has ended: Options.RetryBudget bounds it instead.
 //
 // The error matches ErrUnknownOutcome and ErrUnavailable if the server could not be reached, or did
-// not answer; the client repeats the release in the background, so do not repeat it. After
-// ErrClosed, ErrWrongKind, a *rueidis.RedisError if the server refuses, or ErrInvalid (the name or
-// n, from 1 to 2,147,483,647, cannot be used, or there would be more permits than Redisson can
-// count) no permit was released.
+// not answer; the client repeats the release in the background. After ErrClosed, ErrWrongKind, a
+// *rueidis.RedisError, or ErrInvalid (the name or n, from 1 to 2,147,483,647, cannot be used, or
+// there would be more permits than Redisson can count) no permit was released.
 func (s *Semaphore) ReleaseN(ctx context.Context, n int) error { return s.inside.Release(ctx, n) }
 
 // ReleaseIfExists is ReleaseN for a semaphore that may have been deleted, or whose TTL may be over:
@@ -102,13 +89,8 @@ func (s *Semaphore) ReleaseIfExists(ctx context.Context, n int) (bool, error) {
 }
 
 // Drain acquires all available permits and returns their number. A negative number means that
-// permits were missing, and that Drain has canceled this debt. Drain does not wait for permits; ctx
-// and Options.RetryBudget bound the call.
-//
-// ErrUnknownOutcome means that the request was sent and not answered: the client gives back in the
-// background what it may have acquired. After any other error nothing was acquired: ErrNotSet if
-// the semaphore does not exist, ErrUnavailable, ErrClosed, ErrWrongKind, ErrInvalid for a bad name,
-// or a *rueidis.RedisError if the server refuses.
+// permits were missing, and that Drain has canceled this debt. Drain does not wait; ctx and
+// Options.RetryBudget bound the call. The errors are those of AcquireN.
 func (s *Semaphore) Drain(ctx context.Context) (int, error) { return s.inside.Drain(ctx) }
 
 // Inspect returns how many permits there are and how many are acquired, all read at the same
@@ -123,10 +105,9 @@ func (s *Semaphore) Inspect(ctx context.Context) (Object, error) {
 // yet, wakes callers that wait for that, and reports whether it did. An existing semaphore does not
 // change. With [TTL] the semaphore ends when the time is over. ctx bounds the call.
 //
-// ErrUnknownOutcome means that the request was sent and not answered: the client repeats it in the
-// background, so do not repeat it. After any other error nothing was changed, and you may repeat
-// the call: ErrUnavailable, ErrClosed, ErrWrongKind, ErrInvalid for a bad name or n, or a
-// *rueidis.RedisError if the server refuses.
+// After ErrUnknownOutcome the client repeats the request in the background. After any other error
+// nothing was changed: ErrUnavailable, ErrClosed, ErrWrongKind, ErrInvalid for a bad name or n, or
+// a *rueidis.RedisError if the server refuses.
 func (s *Semaphore) TrySetPermits(ctx context.Context, n int, options ...SetOption) (bool, error) {
 	return s.inside.TrySet(ctx, n, settingsOf(options))
 }
@@ -141,24 +122,18 @@ func (s *Semaphore) TrySetPermits(ctx context.Context, n int, options ...SetOpti
 // changed it: use AddPermits. The other errors are those of TrySetPermits.
 func (s *Semaphore) SetPermits(ctx context.Context, n int) error { return s.inside.Set(ctx, n) }
 
-// AddPermits adds n permits and wakes waiters. If n is negative it removes permits: the number
-// available may then be negative until enough are released. The total cannot become negative: that
-// is ErrInvalid, and nothing is removed. If the semaphore does not exist, AddPermits creates it
-// with n permits, if n is positive. If Redisson made the semaphore, its total is unknown: the
-// number may become negative, as in Redisson.
-//
-// n is from -2,147,483,647 to 2,147,483,647 and not 0. The errors are those of ReleaseN. ctx bounds
-// the call; if ctx has ended before it, nothing is added.
+// AddPermits adds n permits, from -2,147,483,647 to 2,147,483,647 and not 0, and wakes waiters. A
+// negative n removes permits: the number available may then be negative until enough are released.
+// The total cannot become negative: that is ErrInvalid, unless Redisson made the semaphore, so that
+// it is unknown. If the semaphore does not exist, AddPermits creates it with n permits, if n is
+// positive. The errors are those of ReleaseN. ctx bounds the call; if ctx has ended before it,
+// nothing is added.
 func (s *Semaphore) AddPermits(ctx context.Context, n int) error { return s.inside.Add(ctx, n) }
 
 // SetTTL makes the semaphore end in d, from 1 ms to 10 years, or never with NoExpiry, and reports
 // whether it exists. When the time is over the semaphore is deleted, and its waiters get ErrNotSet,
-// or wait on with [AwaitSet]. ctx bounds the call.
-//
-// ErrUnknownOutcome means that the request was sent and not answered: it has taken effect, or never
-// will, and you may repeat it. After any other error nothing was changed: ErrUnavailable,
-// ErrClosed, ErrWrongKind, ErrInvalid for a bad name or d, or a *rueidis.RedisError if the server
-// refuses.
+// or wait on with [AwaitSet]. ctx bounds the call. After ErrUnknownOutcome it has taken effect, or
+// never will, and you may repeat it. The other errors are those of TrySetPermits.
 func (s *Semaphore) SetTTL(ctx context.Context, d time.Duration) (bool, error) {
 	return s.inside.SetTTL(ctx, d)
 }

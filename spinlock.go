@@ -12,12 +12,11 @@ import (
 // NewSpinLock returns a [Client.NewLock] whose waiters subscribe to nothing: they try again after
 // growing pauses, as those of Redisson's spin lock do. It suits servers where pub/sub is
 // unavailable or too expensive. Its releases still wake the waiters of other locks of the same
-// name. If backoff is invalid, every method returns ErrInvalid.
+// name. It sends nothing. If backoff is invalid, every method returns ErrInvalid.
 //
-// A waiter has a place among the waiters of other clients. While it is the first of them, it tries
-// after 5 ms and a sixteenth of its wait, a tenth of a second at most, if that is sooner than the
-// pause. A waiter costs commands for as long as it waits. Of the waiters of one client only the
-// first sends commands.
+// A waiter has a place among the waiters of other clients. The first of them tries at least ten
+// times a second. A waiter costs commands for as long as it waits; of the waiters of one client
+// only the first sends them.
 func (c *Client) NewSpinLock(name string, backoff Backoff) *Lock {
 	b := backoff.withDefaults()
 	names := c.engine().Config.Names(name)

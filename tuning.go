@@ -6,22 +6,19 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
-// Tuning are the settings of a [Client] that few programs need. The zero value is ready for use,
-// and every field is optional, as in [Options].
+// Tuning are the settings of a [Client] that few programs need. The zero value is ready for use.
 type Tuning struct {
 	// Turn is how long this client may keep a lock that several of its goroutines want before it
 	// lets other clients have it. Until then, an Unlock passes the lock in memory to the goroutine
 	// that has waited longest, and sends nothing. Under an [RWLock], goroutines that want to read
-	// join those that already read, for one turn. The permits of a [Semaphore] are passed on in the
-	// same way, each for a turn. Fenced and fair locks, and elections, are not passed on in memory.
-	// With a negative Turn nothing is passed on or shared, and each hold begins and ends on the
-	// server. Default: 10 ms; at most 1 s.
+	// join those that already read; the permits of a [Semaphore] are passed on in the same way.
+	// Fenced and fair locks, and elections, are not passed on. With a negative Turn nothing is
+	// passed on or shared. Default: 10 ms; at most 1 s.
 	//
-	// While goroutines of this client pass a lock on, the server sees one owner. If a forced
-	// unlock, an eviction or a failover takes the lock from it, the client notices at the next
-	// renewal, or at the end of the turn if that is sooner. While goroutines wait for a hold of
-	// their own client, it is renewed, or checked if its lease is fixed, at least once within
-	// PollCeiling.
+	// Meanwhile the server sees one owner. If a forced unlock, an eviction or a failover takes the
+	// lock from it, the client notices at the next renewal, or at the end of the turn if that is
+	// sooner. While goroutines wait for a hold of their own client, it is renewed, or checked if
+	// its lease is fixed, at least once within PollCeiling.
 	Turn time.Duration
 
 	// PollCeiling bounds how long a waiter relies on messages before it queries the server again,
@@ -41,9 +38,9 @@ type Tuning struct {
 	MaxInFlight int
 
 	// AddressMapper maps an address (host:port) that a Sentinel, a cluster or the URL names to the
-	// address to dial, for servers behind NAT, in containers, or at the end of a tunnel, as
-	// Redisson's NatMapper does. It is for [Connect] and [Open], which open the connections.
-	// Certificates are checked against the host of the URL, or of the address before it is mapped.
+	// address to dial, for servers behind NAT, in containers, or at the end of a tunnel. It is for
+	// [Connect] and [Open]. Certificates are checked against the host of the URL, or of the address
+	// before it is mapped.
 	AddressMapper func(address string) string
 
 	// ClassicPubSub makes messages travel by the classic commands, for a fleet of Redisson that is

@@ -27,23 +27,18 @@ type Waiter struct {
 }
 
 // Waiters lists the owners in the queues of a lock of any kind, or of a semaphore whose permits
-// have ids, in queue order; nil if there are none. It changes nothing. The waiters of a fair lock
-// come first.
+// have ids, in queue order; nil if there are none. It changes nothing.
 //
 // The queue of a fair lock or a fair semaphore has every waiter. The queue of another lock, or of a
 // [Client.NewPermitSemaphore], has one owner for each client of this library; its other goroutines
 // wait behind it in memory. That entry is Mine for each of them, and Caller is the owner of the
-// first. Some waiters are in no queue: the goroutines of a client that holds the lock itself, if it
-// is not fair, those of a latch, readers, and Redisson's waiters for a lock that is not fair.
-// [Object] counts the clients that listen, and those in the queue of a [Semaphore], which has no
-// owners.
+// first. In no queue are the goroutines of a client that holds the lock itself, if it is not fair,
+// those of a latch, readers, and Redisson's waiters for a lock that is not fair: [Object] counts
+// the clients that listen.
 //
-// Waiters reads 500 waiters at a time, and repeats a request for at most Options.RetryBudget. In a
-// list of more than 500, waiters that come or go during the call may be missing or listed twice.
-// Labels are read as by [Client.Inspect].
-//
-// The error matches ErrInvalid for a bad name (nothing was sent), ErrWrongKind if the key is
-// another kind of object, ErrClosed, or ErrUnavailable if the server did not answer.
+// Waiters reads 500 waiters at a time. In a longer list, waiters that come or go during the call
+// may be missing or listed twice. Labels are read, and errors returned, as by [Client.Inspect];
+// another kind of object is an ErrWrongKind.
 func (c *Client) Waiters(ctx context.Context, name string) ([]Waiter, error) {
 	names := c.engine().Config.Names(name)
 	return asWaiters(admin.ListWaiters(ctx, c.engine(), names, admin.AllWaiters))
@@ -67,8 +62,7 @@ func asWaiters(found []admin.Waiter, err error) ([]Waiter, error) {
 // A call waits from its first refusal, or from when it lines up behind another call of this client,
 // until it is about to return. Lock, Acquire, Campaign, Await, Do and the like are counted. Tries
 // are not, nor are loops over [Election.Observe]. A lock of several counts in the client of its
-// first member, from its first failed round on or while it is in line; while it waits for one
-// member, that wait counts under the kind of the member.
+// first member, and under the kind of a member while it waits for that.
 func (c *Client) Waiting() map[Kind]int {
 	now := map[Kind]int{}
 	for kind, n := range c.engine().Waiting.Counts.Now {
