@@ -242,6 +242,6 @@ func assertWrongKind(t *testing.T, err error, what, name string, owner object) {
 	if !assert.ErrorIs(t, err, latchkey.ErrWrongKind, what) {
 		return
 	}
-	assert.ErrorContains(t, err, fmt.Sprintf("%q is %s, not ", name, owner.sort), what)
+	assert.ErrorContains(t, err, fmt.Sprintf("%q: the key is %s, not ", name, owner.sort), what)
 	assert.Equal(t, 1, strings.Count(err.Error(), "latchkey: "), what)
 }
