@@ -97,7 +97,7 @@ func TestDroppedHoldIsReported(t *testing.T) {
 	dropped := func(t *testing.T) (*reported, *latchkey.Client) {
 		t.Helper()
 		log := &reported{}
-		return log, connect(t, server, latchkey.Options{Logger: log.logger(), Lease: 3 * time.Second})
+		return log, connect(t, server, latchkey.Options{Logger: log.logger(), Lease: 9 * time.Second})
 	}
 	for what, take := range all {
 		t.Run(what, func(t *testing.T) {
@@ -113,6 +113,8 @@ func TestDroppedHoldIsReported(t *testing.T) {
 				name = redKind.open(client, name).Name()
 			}
 			log.comesTo(t, name)
+			log.mu.Lock()
+			defer log.mu.Unlock()
 			assert.Len(t, log.names, 1)
 			runtime.KeepAlive(used)
 		})

@@ -81,25 +81,26 @@ func TestPermitLearnsOfTheEndOfItsSemaphore(t *testing.T) {
 	for sort, open := range ttlPools {
 		t.Run(sort, func(t *testing.T) {
 			t.Parallel()
-			server, name, ctx := rig.Shared(), rig.Name(t), within(t, soon)
+			server, name, ctx := rig.Shared(), rig.Name(t), within(t, time.Minute)
 			admin, other := rig.NewAdmin(t, server), connect(t, server)
-			client := connect(t, server, latchkey.Options{Lease: 6 * time.Second})
+			const lease, ttl = 18 * time.Second, 15 * time.Second // a renewal every 6 s, and none of them too late
+			client := connect(t, server, latchkey.Options{Lease: lease})
 			s := open(client, name)
 			require.NoError(t, firstOf(s.TrySetPermits(ctx, 2)))
 			p, err := s.Acquire(ctx, latchkey.Lease(time.Hour))
 			require.NoError(t, err)
 			short, err := s.Acquire(ctx)
 			require.NoError(t, err)
-			require.NoError(t, firstOf(open(other, name).SetTTL(ctx, 5*time.Second)))
+			require.NoError(t, firstOf(open(other, name).SetTTL(ctx, ttl)))
 			rig.Eventually(t, soon, "it learns of the end", func() error { return endsWith(admin, name, short) })
 			require.NoError(t, firstOf(open(other, name).SetTTL(ctx, latchkey.NoExpiry)))
 			rig.Eventually(t, soon, "it learns that there is none", func() error {
-				if left := short.ValidFor(); left < 5*time.Second {
+				if left := short.ValidFor(); left < ttl {
 					return fmt.Errorf("valid for %v", left)
 				}
 				return short.Err()
 			})
-			require.NoError(t, firstOf(open(other, name).SetTTL(ctx, 5*time.Second)))
+			require.NoError(t, firstOf(open(other, name).SetTTL(ctx, ttl)))
 			require.NoError(t, s.SetLease(ctx, p.ID(), 30*time.Minute))
 			require.NoError(t, endsWith(admin, name, p), "a lease of its own")
 		})

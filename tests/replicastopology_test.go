@@ -61,11 +61,8 @@ func TestReplicas_come_and_go(t *testing.T) {
 // another shard.
 func TestReplicas_in_a_cluster(t *testing.T) {
 	t.Parallel()
-	const lease = 6 * time.Second
-	cluster := rig.NewCluster(t)
-	options := confirmed(5 * time.Second)
-	options.Lease, options.RetryBudget = lease, lease
-	client := connectCluster(t, cluster, options)
+	cluster, lease := rig.NewCluster(t), confirmedAtLast.Lease
+	client := connectCluster(t, cluster, confirmedAtLast)
 	for _, k := range takers {
 		name := rig.Name(t)
 		giveBack, key, want, err := k.take(within(t, soon), client, name)
@@ -77,7 +74,7 @@ func TestReplicas_in_a_cluster(t *testing.T) {
 	}
 	name := rig.Name(t)
 	lock := client.NewLock(name)
-	hold := mustLock(t, lock)
+	hold := confirmedHold(t, lock)
 	moveKeys, finish := cluster.BeginMove(name)
 	renewedAgain(t, lease, hold) // before the key moves
 	moveKeys(rig.EveryKey)
