@@ -40,6 +40,9 @@ func (l *Lock) self() group.Member {
 // Name returns the name as the program gave it.
 func (l *Lock) Name() string { return l.inside.Name() }
 
+// Kind returns the kind that the constructor chose, as events have it.
+func (l *Lock) Kind() Kind { return Kind(l.inside.Spec.Kind) }
+
 // Lock acquires the lock. It waits while another owner holds it, until ctx ends or the time of
 // [Wait] is over; with neither, it waits without limit. The other options are [Lease], [MaxHold],
 // [AtLeast], [As] and [Note].

@@ -37,6 +37,9 @@ func (c *Client) NewPermitSemaphore(name string) *PermitSemaphore {
 // Name returns the name as the program gave it.
 func (s *PermitSemaphore) Name() string { return s.inside.Name() }
 
+// Kind returns [KindPermit] or [KindFairPermit].
+func (s *PermitSemaphore) Kind() Kind { return Kind(s.inside.Permits.Spec.Kind) }
+
 // Acquire acquires a permit. It waits until ctx ends or the time of [Wait] is over. The other
 // options are [Lease], [MaxHold], [AwaitSet] and [Note].
 //

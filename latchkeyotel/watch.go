@@ -28,11 +28,11 @@ type Object interface{ Name() string }
 //   - a [latchkey.PermitSemaphore]: all three
 //   - a [latchkey.CountDownLatch]: latchkey.latch.count
 //
-// and returns an error for anything else, nil included. The attribute latchkey.kind is lock for every Lock, and permit for every
-// PermitSemaphore, whatever constructor has made it. latchkey.waiters is the length of the queue on the server, of all
-// processes. The queue of a fair lock or semaphore, of writers and of a barrier has each waiter. The queue of another
-// lock or PermitSemaphore has each client once, for all its goroutines: [Observer.WatchClient] counts those. The waiters
-// of a latch, and readers, are in no queue, and those of a Semaphore are not queried.
+// and returns an error for anything else, such as nil or the read side of an RWLock. latchkey.waiters is the length of
+// the queue on the server, of all processes. The queue of a fair lock or semaphore, of writers and of a barrier has each
+// waiter. The queue of another lock or PermitSemaphore has each client once, for all its goroutines:
+// [Observer.WatchClient] counts those. The waiters of a latch, and readers, are in no queue, and those of a Semaphore
+// are not queried.
 //
 // An object that is not set has no values. Each object costs one to three round trips per collection. A collection takes
 // 2 s at most: later values are missing, and the error goes to the OpenTelemetry error handler. Watch an object in one
@@ -86,7 +86,13 @@ func newGauges(meter metric.Meter) (g gauges, err error) {
 func (g gauges) lookAt(object Object) look {
 	switch o := object.(type) {
 	case *latchkey.Lock:
-		return g.listed(latchkey.KindLock, o)
+		switch o.Kind() {
+		case latchkey.KindRead:
+			return nil
+		case latchkey.KindFair:
+			return g.listed(latchkey.KindFair, o)
+		}
+		return g.queued(o.Kind(), o)
 	case *latchkey.RWLock:
 		return g.queued(latchkey.KindRWLock, o.Writer())
 	case *latchkey.Election:
@@ -94,7 +100,7 @@ func (g gauges) lookAt(object Object) look {
 	case *latchkey.Barrier:
 		return g.queued(latchkey.KindBarrier, o)
 	case *latchkey.PermitSemaphore:
-		waiters, permits := g.listed(latchkey.KindPermit, o), g.permits(latchkey.KindPermit, o)
+		waiters, permits := g.listed(o.Kind(), o), g.permits(o.Kind(), o)
 		return func(ctx context.Context, to metric.Observer) error {
 			return errors.Join(waiters(ctx, to), permits(ctx, to))
 		}
