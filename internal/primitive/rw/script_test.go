@@ -384,7 +384,6 @@ func TestRWScripts_waiting_writer_bars_new_readers(t *testing.T) {
 	require.Nil(t, s.read(ownerC+"1", 1, ""))
 }
 
-// After a write, readers that have been waiting go before the next writer, and other readers do not.
 // The owner goes on reading after its write, and nobody waits to write at the end of it. Readers that have waited go
 // before a writer that comes just after that.
 func TestRWScripts_readers_turn_beside_the_owner(t *testing.T) {
@@ -408,6 +407,7 @@ func TestRWScripts_readers_turn_beside_the_owner(t *testing.T) {
 	}
 }
 
+// After a write, readers that have been waiting go before the next writer, and other readers do not.
 func TestRWScripts_readers_turn_after_a_write(t *testing.T) {
 	s := newRWScripts(t)
 	require.Nil(t, s.write(ownerA, 1, "5000"))
