@@ -145,3 +145,40 @@ func TestReadsUnderAWriter(t *testing.T) {
 		}
 	})
 }
+
+// A try of an owner waits for other calls of it, but not until each of them has waited for the server.
+func TestTriesOfOneOwner(t *testing.T) {
+	t.Parallel()
+	const budget = 2 * time.Second
+	server := rig.Shared()
+	for what, open := range map[string]func(*latchkey.Client, string) (outer, inner anyLock){
+		"enter a lock": func(c *latchkey.Client, name string) (outer, inner anyLock) {
+			return c.NewLock(name), c.NewLock(name)
+		},
+		"read under a writer": func(c *latchkey.Client, name string) (outer, inner anyLock) {
+			return c.NewRWLock(name).Writer(), c.NewRWLock(name).Reader()
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			name, tap := rig.Name(t), rig.NewTap(t, server)
+			outer, inner := open(connectVia(t, server, tap.Addr(), latchkey.Options{RetryBudget: budget}), name)
+			hold := mustLock(t, outer)
+			defer unlockInTheEnd(t, hold)
+			replies := tap.HoldReplies(rig.Mentions(name))
+			defer replies.Release()
+			tries := make(chan error, 10)
+			for range cap(tries) {
+				go func() {
+					_, err := inner.TryLock(hold.Context(context.Background()))
+					tries <- err
+				}()
+			}
+			begun := time.Now()
+			for range cap(tries) {
+				err := rig.Await(t, 2*budget+leeway-time.Since(begun), "a try", tries)
+				require.ErrorIs(t, err, latchkey.ErrUnavailable)
+			}
+		})
+	}
+}

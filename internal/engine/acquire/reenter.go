@@ -51,7 +51,8 @@ func (a *Acquisition) reenter(ctx context.Context) (*hold.Handle, error) {
 }
 
 // lockSendMu waits for another call of the same owner. A call that uses the lock, or reads for an owner that writes,
-// waits only for the server; a call that acquires it waits for whatever delays the acquisition.
+// waits only for the server; a call that acquires it waits for whatever delays the acquisition. A try waits no longer
+// than its own request may take.
 func (a *Acquisition) lockSendMu(ctx context.Context, o *ownership.Ownership) error {
 	if o.SendMu().TryLock() {
 		return nil
@@ -59,8 +60,16 @@ func (a *Acquisition) lockSendMu(ctx context.Context, o *ownership.Ownership) er
 	if !a.Waits && !o.Live() && !o.IsNested() {
 		return fault.ErrNotAcquired
 	}
-	if o.SendMu().Lock(ctx) == nil {
+	waits, cancel := ctx, context.CancelFunc(func() {})
+	if !a.Waits {
+		waits, cancel = context.WithTimeout(ctx, o.Client.Sender.Patience-o.Client.Clock().Since(a.Began))
+	}
+	defer cancel()
+	switch {
+	case o.SendMu().Lock(waits) == nil:
 		return nil
+	case ctx.Err() == nil:
+		return outcome.Unavailable(outcome.ErrSilent)
 	}
 	err := fault.ContextError(ctx)
 	q := o.Client.Lines.Use(o.LineKey())
