@@ -132,8 +132,8 @@ func (o *Ownership) HasWorkUnder(root context.Context) bool {
 }
 
 // Nested returns the ownership that reads for the owner, which writes: under a hold of it, or, if under is nil, for its
-// owner. read makes one if there is none, or if the last one is over: the server would take the release of a former one,
-// which has the same name, for one of the next. Nested returns nil if the hold has ended: another goroutine may write
+// owner. read makes one if there is none, or if the last one is over. Not earlier: they have one name in Redis, so the
+// release of the last one would find nothing. Nested returns nil if the hold has ended: another goroutine may write
 // under the same owner by then.
 func (o *Ownership) Nested(under *hold.Item, read func() *Ownership) *Ownership {
 	o.mu.Lock()
