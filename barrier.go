@@ -70,11 +70,10 @@ func (a Arrival) Last() bool { return a.last }
 //   - ErrClosed: the client is closed, or was closed during the call, which broke the generation
 //   - ErrInvalid: the name, the number of parties or an option is unusable, or the barrier has
 //     another number of parties, or the other parties call Do. Nothing was changed
-//   - ErrWrongKind: the key holds something else
-//   - *rueidis.RedisError: the server refuses for a reason that waiting does not change
+//   - ErrWrongKind, *rueidis.RedisError: as for [Lock.Lock]
 //
-// If ctx ends, the error matches that of ctx as for [Lock.Lock]. If the generation is already
-// complete by then, Await succeeds. To find out, it queries the server once more, for up to
+// If ctx ends, the error matches that of ctx as for Lock. If the generation is already complete by
+// then, Await succeeds. To find out, it queries the server once more, for up to
 // Options.RetryBudget.
 func (b *Barrier) Await(ctx context.Context, options ...WaitOption) (Arrival, error) {
 	a, err := b.inside.Await(ctx, settingsOf(options))
@@ -105,11 +104,10 @@ func (b *Barrier) Inspect(ctx context.Context) (Object, error) {
 
 // BarrierState describes a barrier at one moment.
 type BarrierState struct {
-	// Generation is the last generation that has begun, or 0 if none is known. The server forgets a
-	// barrier that nobody has used for ten minutes.
+	// Generation is the last generation that has begun, or 0 if none is known.
 	Generation int64
-	// Parties is how many parties make a generation complete. It is 0 if that is undecided because
-	// nobody has awaited the barrier or it was reset.
+	// Parties is how many parties make a generation complete, or 0 if nobody has awaited the
+	// barrier or it was reset.
 	Parties int
 	// Waiting is how many parties have arrived in the generation, or 0 if it is over.
 	Waiting int

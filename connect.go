@@ -48,18 +48,16 @@ func Connect(ctx context.Context, rawURL string, options Options) (*Client, erro
 }
 
 // Open is [Connect] with the settings of the rueidis library instead of a URL. It is for what a URL
-// cannot express: TLSConfig with client certificates or your own authority, AuthCredentialsFn for
-// passwords that change, DialCtxFn for tunnels. InitAddress names the server, the nodes, or, with
+// cannot express: client certificates or your own authority (TLSConfig), passwords that change
+// (AuthCredentialsFn), tunnels (DialCtxFn). InitAddress names the server, the nodes, or, with
 // Sentinel.MasterSet, the Sentinels.
 //
-// Open sets what locks need: DisableCache, AlwaysPipelining, a PipelineMultiplex of -1 (one
-// connection for each server), and, unless you set them, the timeouts of Connect,
-// Sentinel.TopologyRefreshInterval and ClusterOption.MaxMovedRedirections. If a field contradicts
-// that, Open returns an [ErrInvalid] that names it, and dials nothing. docs/reference/options.md
-// lists these fields.
+// Open sets what locks need: DisableCache, AlwaysPipelining, a PipelineMultiplex of -1, and, unless
+// you set them, the timeouts of Connect, Sentinel.TopologyRefreshInterval and
+// ClusterOption.MaxMovedRedirections. If a field contradicts that, Open returns an [ErrInvalid]
+// that names it, and dials nothing. docs/reference/options.md lists these fields.
 //
-// The client calls the functions in settings as long as it lives. Open copies everything else: you
-// may change or reuse settings when it returns.
+// The client calls the functions in settings as long as it lives. Open copies everything else.
 func Open(ctx context.Context, settings rueidis.ClientOption, options Options) (*Client, error) {
 	return open(ctx, strings.Join(settings.InitAddress, ","), settings, options)
 }

@@ -46,13 +46,12 @@ func (l *CountDownLatch) TrySetCount(ctx context.Context, n int, options ...SetO
 
 // CountDown counts once, wakes waiting calls of Await if that was the last count, and returns the
 // number of counts left. On an open latch it does nothing and returns 0. Any process may count, as
-// often as it likes. CountDown works even if ctx has ended: its time is limited to twice
-// Options.RetryBudget instead.
+// often as it likes. It works even if ctx has ended: twice Options.RetryBudget bounds it instead.
 //
 // The errors are those of TrySetCount, and ErrNotSet if nobody has set the latch, or ErrGone if it
-// has expired. After ErrUnknownOutcome the client repeats the count in the background, for up to 20
-// minutes. If the server does not answer from the start of the call, so that the round is unknown,
-// the count goes to the round that exists when the server answers again.
+// has expired. After ErrUnknownOutcome the client repeats the count for up to 20 minutes. If the
+// server does not answer from the start of the call, the count goes to the round that exists when
+// it answers again.
 func (l *CountDownLatch) CountDown(ctx context.Context) (left int, err error) {
 	return l.inside.CountDown(ctx, 1, "")
 }

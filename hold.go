@@ -36,11 +36,10 @@ func (h *Hold) Owner() Owner { return Owner(h.handle().Owner()) }
 // Redis.
 func (h *Hold) Share() Owner { return Owner(h.handle().Share()) }
 
-// Token returns the fencing token of a hold of [Client.NewFencedLock] or [Fenced]: a number that is
-// larger than that of every earlier holder, and the same for the whole hold and its re-entries. A
-// store that remembers the largest token it has seen, and refuses smaller ones, is safe from a
-// holder that does not know yet that it lost the lock. Other locks return 0; for those of a
-// [MultiLock] see [Hold.Member].
+// Token returns the fencing token of a hold of [Client.NewFencedLock] or [Fenced]: larger than that
+// of every earlier holder, and the same for the whole hold and its re-entries. A store that refuses
+// a token smaller than the largest it has seen is safe from a holder that does not know yet that it
+// lost the lock. Other locks return 0; for those of a [MultiLock] see [Hold.Member].
 func (h *Hold) Token() int64 { return h.handle().Token() }
 
 // ValidFor returns how long you can rely on the hold if the server never answers again, 0 when it
