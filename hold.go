@@ -25,8 +25,9 @@ func asHold(h *hold.Handle, err error) (*Hold, error) { return (*Hold)(h), err }
 func (h *Hold) Name() string { return h.handle().Name() }
 
 // Owner returns the owner as it is in Redis, to print and to compare. Holds that the client passes
-// on in memory ([Tuning].Turn), and readers that share a hold, have the same owner. To let others
-// use it, see [Hold.Share]. A [MultiLock] has no owner of its own.
+// on in memory ([Tuning].Turn), and readers that share a hold, have the same owner. So do not join
+// a hold with it ([As], [WithOwner]): for that there is [Hold.Share]. A [MultiLock] has no owner of
+// its own.
 func (h *Hold) Owner() Owner { return Owner(h.handle().Owner()) }
 
 // Share returns the owner, for others to join the hold: an acquisition [As] or [WithOwner] this
