@@ -207,18 +207,22 @@ func TestReplicas_out_of_memory(t *testing.T) {
 // budget.
 func TestReplicas_long_timeout(t *testing.T) {
 	t.Parallel()
+	const timeout = 2 * time.Second
 	r := rig.NewReplicated(t, 1, 0)
-	const timeout = 5 * time.Second // the undo has as long, too
 	options := confirmed(timeout)
 	options.RetryBudget = timeout + 50*time.Millisecond
 	client := connect(t, r.Master, options)
-	mustUnlock(t, mustLock(t, client.NewLock(rig.Name(t))))
+	unlockInTheEnd(t, confirmedHold(t, client.NewLock(rig.Name(t))))
 	r.Replicas[0].Pause(t)
-	start := time.Now()
-	_, err := client.NewLock(rig.Name(t)).TryLock(t.Context())
-	require.ErrorIs(t, err, latchkey.ErrNotReplicated)
-	assert.NotErrorIs(t, err, latchkey.ErrUnknownOutcome)
-	assert.Less(t, time.Since(start), timeout+2*leeway)
+	require.NoError(t, rig.InTime(t, func(int) error { // on a busy machine, the reply or the undo comes too late
+		start := time.Now()
+		_, err := client.NewLock(rig.Name(t)).TryLock(t.Context())
+		if !errors.Is(err, latchkey.ErrNotReplicated) || errors.Is(err, latchkey.ErrUnknownOutcome) {
+			return fmt.Errorf("after %v: %w", time.Since(start), err)
+		}
+		assert.Less(t, time.Since(start), timeout+leeway)
+		return nil
+	}))
 	r.Replicas[0].Resume(t)
 }
 
