@@ -99,7 +99,7 @@ func (p *party) want(lease modelLease, waits bool, fate int) {
 func (p *party) sendAttempt(fate int) {
 	p.t.HoldsRequested(1)
 	p.acquisition.Lease = fromMS(p.lease.ms)
-	c := p.acquisition.Protocol().AcquireCall(p.acquisition, 1, p.round)
+	c := p.acquisition.Attempts().AcquireCall(p.acquisition, 1, p.round)
 	t, bare := p.t, c.Cmd.Text == ""
 	p.round++
 	if p.onAttempt != nil {

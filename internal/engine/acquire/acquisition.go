@@ -206,15 +206,15 @@ func (a *Acquisition) hasTime() bool {
 	return a.Waits || c.Clock().Since(a.Began)+retry.LongPause < c.Sender.Patience
 }
 
-// noteDoubt remembers that the outcome of an attempt is unknown.
-func (a *Acquisition) noteDoubt(ans transport.Answer) {
+// answered records the answer to an attempt, which may leave it in doubt whether it was executed.
+func (a *Acquisition) answered(ans transport.Answer) {
 	for o := range a.each {
 		o.AcquisitionAnswered(ans)
 	}
 }
 
 // Conclude returns the hold of an ownership that has begun. If the ownership has not begun,
-// conclude ends it, and undoes it if it may have begun on the server.
+// Conclude ends it, and undoes it if it may have begun on the server.
 func (a *Acquisition) Conclude(err error) (*hold.Handle, error) {
 	switch {
 	case a.passed != nil:

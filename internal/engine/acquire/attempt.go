@@ -42,7 +42,7 @@ func (a *Acquisition) Attempt(ctx context.Context, round int) (left time.Duratio
 	a.pollIn = 0
 	ans, err := a.send(ctx, 1, round)
 	ans.Doubt = ans.Doubt || outcome.StoppedHalfWay(err)
-	a.noteDoubt(ans)
+	a.answered(ans)
 	a.noQueue, a.tooFew = ans.KeysOmitted != nil, errors.Is(err, fault.ErrNotReplicated)
 	left = -1
 	switch {
@@ -52,14 +52,14 @@ func (a *Acquisition) Attempt(ctx context.Context, round int) (left time.Duratio
 	case script.Granted(ans):
 		err = a.Accept(ans)
 	default:
-		left, err = a.Protocol().ReadRefusal(a, ans)
+		left, err = a.Attempts().ReadRefusal(a, ans)
 	}
 	a.observeAttempt(err)
 	return left, err
 }
 
-// Protocol is the protocol of the attempts.
-func (a *Acquisition) Protocol() Attempts {
+// Attempts returns what the attempts send: those of the kind of lock, or of a waiter in a queue.
+func (a *Acquisition) Attempts() Attempts {
 	if a.Queued != nil {
 		return a.Queued
 	}
@@ -77,18 +77,18 @@ func (a *Acquisition) AcquireArgs(count int) []string {
 func (a *Acquisition) send(ctx context.Context, count, round int) (transport.Answer, error) {
 	o := a.Ownership
 	o.HoldsRequested(count)
-	call := a.Protocol().AcquireCall(a, count, round)
+	call := a.Attempts().AcquireCall(a, count, round)
 	ans, err := o.Client.Sender.CallOn(ctx, o.Client.Closing, o.Terms(a.Waits), call.Cmd, call.Keys, call.Args)
 	if err == nil && ans.Plain && ans.Null {
 		// SET NX was refused because the key exists. Its value may be our own, if the answer to
 		// the first attempt was lost.
-		a.noteDoubt(ans)
+		a.answered(ans)
 		return a.send(ctx, count, round+1)
 	}
 	if err != nil || o.Client.Replication == nil || !script.Granted(ans) {
 		return ans, err
 	}
-	return o.Client.Confirm(ctx, ans, a.Protocol().AcquireCall(a, count, round+1))
+	return o.Client.Confirm(ctx, ans, a.Attempts().AcquireCall(a, count, round+1))
 }
 
 // Accept begins the ownerships that the server granted, unless the answer took so long that the

@@ -14,7 +14,7 @@ import (
 )
 
 // reenter re-enters the hold that the call is for, or makes the first read of an owner that writes. If it returns
-// neither a hold nor an error, the caller begins a hold: for a.ownership, whose SendMu the call then has locked, or for
+// neither a hold nor an error, the caller begins a hold: for a.Ownership, whose SendMu the call then has locked, or for
 // a fresh owner if that is nil. If an ownership ends meanwhile, reenter resolves it again.
 func (a *Acquisition) reenter(ctx context.Context) (*hold.Handle, error) {
 	for {
