@@ -317,7 +317,7 @@ func (p *barrierParty) arrive(stage string, n, fate int) {
 	}
 	p.barrier.Parties = n
 	p.await = p.barrier.NewParty("await", stage, &request.Request{Lease: fromMS(modelBarrierLease)})
-	p.await.Ownership.Special = barrier.Protocol{Of: p.barrier}
+	p.await.Ownership.Protocol = barrier.Protocol{Of: p.barrier}
 	await := p.await
 	p.arrival = p.message("arrives", p.await.Arriving(), false, p.m.arrived)
 	p.arrival.answered = func(reply any) {

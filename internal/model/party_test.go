@@ -247,7 +247,7 @@ func (p *party) over() {
 // of several in a queue leaves the queue for all.
 func (p *party) undoLater() {
 	p.toUndo = append(p.toUndo, p.t)
-	if _, fair := p.t.Protocol().(semaphore.Protocol); !fair || p.phase != ownership.Acquiring || p.t.Doubt.Acquisition() {
+	if _, fair := p.t.Protocol.(semaphore.Protocol); !fair || p.phase != ownership.Acquiring || p.t.Doubt.Acquisition() {
 		p.toUndo = append(p.toUndo, p.others...)
 	}
 }
@@ -348,7 +348,7 @@ func renewAll(w *world, parties []*party, fate int) {
 			continue
 		}
 		for _, t := range p.together() {
-			c.Add(t.Protocol().RenewalCall(t, fromMS(p.renewal())))
+			c.Add(t.Protocol.RenewalCall(t, fromMS(p.renewal())))
 			due, ownerships = append(due, p), append(ownerships, p.t)
 		}
 		name += p.name + " "

@@ -87,7 +87,7 @@ func (o *Ownership) ReleaseCall(to Release, args []string) script.Call {
 	}
 	to.Open = o.Turn.Open()
 	o.mu.Unlock()
-	return o.Protocol().ReleaseCall(o, to, args)
+	return o.Protocol.ReleaseCall(o, to, args)
 }
 
 // uncount removes a hold from the count. After the last one the ownership is releasing: it is neither renewed

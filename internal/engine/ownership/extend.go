@@ -30,7 +30,7 @@ func (s *Hold) extendBy(ctx context.Context, d time.Duration) error {
 	if err := s.mayExtend(d); err != nil {
 		return fault.Op("extend", o.Name(), err)
 	}
-	c, client := o.Protocol().RenewalCall(o, d), o.Client
+	c, client := o.Protocol.RenewalCall(o, d), o.Client
 	a, err := client.Sender.Call(ctx, client.Closing, c.Cmd.Confirmed(client.Replication), c.Keys, c.Args)
 	if a.Doubt || errors.Is(err, fault.ErrNotReplicated) {
 		o.mu.Lock()

@@ -34,9 +34,9 @@ type Ownership struct {
 
 	*Lock
 
-	Wire    string   // the owner as it is in Redis
-	Number  uint64   // of this ownership in this client
-	Special Protocol // one that knows more of this ownership than the lock's, or nil; set when it is made
+	Wire     string   // the owner as it is in Redis
+	Number   uint64   // of this ownership in this client
+	Protocol Protocol // the lock's, or one that knows more of this ownership; set when it is made
 	// Forget is called when it is over, or nil. It is set when it is made.
 	Forget func(*Ownership)
 
@@ -63,7 +63,7 @@ type Ownership struct {
 
 // New makes an ownership for an owner as it is in Redis. number is its number in this client.
 func New(p *Lock, owner identity.Owner, number uint64) *Ownership {
-	o := &Ownership{Lock: p, Number: number, Wire: owner.String(), Item: renewal.NewItem()}
+	o := &Ownership{Lock: p, Number: number, Wire: owner.String(), Protocol: p.Spec.Protocol, Item: renewal.NewItem()}
 	o.first.Ownership, o.Holds = o, hold.NewSet(&o.first.Item)
 	o.Turn.Shown, o.Links = p.Spec.Public, line.LinksOf(o)
 	return o
@@ -73,14 +73,6 @@ func New(p *Lock, owner identity.Owner, number uint64) *Ownership {
 func Fresh(p *Lock) *Ownership {
 	number := p.Client.Number()
 	return New(p, identity.New(p.Client.ID, number), number)
-}
-
-// Protocol returns the protocol of the lock, or one that knows more of this ownership.
-func (o *Ownership) Protocol() Protocol {
-	if o.Special != nil {
-		return o.Special
-	}
-	return o.Spec.Protocol
 }
 
 // GuestID returns the name of this client's part if another client made the owner, else "".

@@ -124,7 +124,7 @@ func (w *watched) RenewalPatience(lease time.Duration) time.Duration {
 // RenewalCall implements [renewal.Hold].
 func (w *watched) RenewalCall(lease time.Duration) script.Call {
 	o := (*Ownership)(w)
-	return o.Protocol().RenewalCall(o, lease)
+	return o.Protocol.RenewalCall(o, lease)
 }
 
 // RenewalCalls implements [renewal.Hold].

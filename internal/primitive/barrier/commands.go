@@ -56,7 +56,7 @@ func (b Protocol) RenewalCall(o *ownership.Ownership, lease time.Duration) scrip
 // wakeParties has the parties of a client query how their generations ended, because the
 // server no longer lists one of them as waiting.
 func wakeParties(o *ownership.Ownership) {
-	shared := line.Key{Kind: keyspace.KindBarrier, Key: o.Protocol().(Protocol).Of.Names.Key}
+	shared := line.Key{Kind: keyspace.KindBarrier, Key: o.Protocol.(Protocol).Of.Names.Key}
 	if q := o.Client.Lines.Known(shared); q != nil {
 		q.WakeFronts()
 	}

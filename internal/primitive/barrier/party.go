@@ -128,7 +128,7 @@ func (a arrivingParty) Attempt(ctx context.Context, _ int) (time.Duration, error
 	p.Known = true
 	p.Sent.Done()
 	if err = p.readArrival(); err == nil && (p.View.How == Waiting || p.GoesOn()) {
-		p.Ownership.Special = Protocol{p.Barrier}
+		p.Ownership.Protocol = Protocol{p.Barrier}
 		p.Ownership.Begin(p.Request, answer, p.Client.Clock())
 	}
 	return 0, err

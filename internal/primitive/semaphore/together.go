@@ -27,7 +27,7 @@ func OwnershipsOf(a *acquire.Acquisition, ids []string) (first *ownership.Owners
 	for i, id := range ids {
 		o := ownership.New(&a.Lock.Lock, identity.OfText(id), c.Number())
 		all[i] = o
-		o.Special = Protocol{leader: ids[0], permanent: a.Permanent}
+		o.Protocol = Protocol{leader: ids[0], permanent: a.Permanent}
 		owners.Of(c).Replace(permitName(a.Lock.Names.Key, id), o)
 	}
 	return all[0], all[1:]
