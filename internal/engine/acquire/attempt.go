@@ -173,7 +173,7 @@ func (a *Acquisition) BusyWith(holder string, left time.Duration) *fault.BusyErr
 	if h := identity.ReadHolder(holder, 1, false); h.Kept {
 		busy.Holder, busy.Kept = h.Owner.String(), true
 	} else if own := owners.NewestOn(c, a.Lock.Names.Key); own != nil && mayBeHolder(own, holder) {
-		busy.Here, busy.Label, busy.Note = true, c.Config.Label, own.Note()
+		busy.Here, busy.Label, busy.Note = true, c.Config.Label, c.Record.NoteOf(own.Owner())
 	}
 	return busy
 }

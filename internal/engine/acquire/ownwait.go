@@ -70,7 +70,7 @@ func WithOwnHold(c *core.Parts, key string, err error) error {
 	}
 	busy.Bare, busy.Label = false, c.Config.Label
 	if o := owners.NewestOn(c, key); o != nil {
-		busy.Note, busy.Reads = o.Note(), o.Spec.Side == keyspace.KindRead
+		busy.Note, busy.Reads = c.Record.NoteOf(o.Owner()), o.Spec.Side == keyspace.KindRead
 		busy.Left = max(o.Left(), -1)
 	}
 	return err

@@ -115,7 +115,7 @@ func (o *Ownership) End(cause error) (next *Ownership, ended bool) {
 	ending := o.Holds.Clear(cause)
 	o.Client.Watchdog.Drop((*watched)(o))
 	o.mu.Unlock()
-	o.forgotten()
+	o.Forget(o)
 	if o.Spec.Along {
 		o.Links.CloseLine()
 	}

@@ -34,11 +34,10 @@ type Ownership struct {
 
 	*Lock
 
-	Wire     string   // the owner as it is in Redis
-	Number   uint64   // of this ownership in this client
-	Protocol Protocol // the lock's, or one that knows more of this ownership; set when it is made
-	// Forget is called when it is over, or nil. It is set when it is made.
-	Forget func(*Ownership)
+	Wire     string           // the owner as it is in Redis
+	Number   uint64           // of this ownership in this client
+	Protocol Protocol         // the lock's, or one that knows more of this ownership; set when it is made
+	Forget   func(*Ownership) // is called when it is over; set when it is made
 
 	sendMu  async.FIFOMutex
 	RedLine atomic.Pointer[line.FIFO] // the line for the RedLock of which it is a member, or nil
@@ -64,7 +63,7 @@ type Ownership struct {
 // New makes an ownership for an owner as it is in Redis. number is its number in this client.
 func New(p *Lock, owner identity.Owner, number uint64) *Ownership {
 	o := &Ownership{Lock: p, Number: number, Wire: owner.String(), Protocol: p.Spec.Protocol, Item: renewal.NewItem()}
-	o.first.Ownership, o.Holds = o, hold.NewSet(&o.first.Item)
+	o.first.Ownership, o.Holds, o.Forget = o, hold.NewSet(&o.first.Item), func(*Ownership) {}
 	o.Turn.Shown, o.Links = p.Spec.Public, line.LinksOf(o)
 	return o
 }
@@ -222,9 +221,6 @@ func (o *Ownership) Left() time.Duration {
 	return o.valid()
 }
 
-// Note returns the note of the ownership, or "".
-func (o *Ownership) Note() string { return o.Client.Record.NoteOf(o.Owner()) }
-
 // span returns the longest time for which the key may live. o.mu is held.
 func (o *Ownership) span() time.Duration { return o.Doubt.Span(o.Lease.Span()) }
 
@@ -262,7 +258,7 @@ func (o *Ownership) Abandon(lease time.Duration) (begun bool) {
 	o.Doubt.Unwanted = o.Doubt.Unwanted || granted
 	begun = o.Doubt.MayBeHeld()
 	o.mu.Unlock()
-	o.forgotten()
+	o.Forget(o)
 	switch {
 	case begun:
 		o.UndoLater(0, lease)
@@ -286,13 +282,6 @@ func (o *Ownership) ForgetUnused() {
 	}
 	o.mu.Unlock()
 	if unused {
-		o.forgotten()
-	}
-}
-
-// forgotten is called once it is over.
-func (o *Ownership) forgotten() {
-	if o.Forget != nil {
 		o.Forget(o)
 	}
 }
