@@ -9,13 +9,14 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
-// OwnEntry returns the entry of an owner in the queue. It makes the entry if there is none; at the time made, the server
-// did not know the owner. Only the goroutine that drives the ownership calls it, the first time before any message about
-// the owner can arrive.
+// OwnEntry returns the entry of an owner in the queue. It makes the entry if there is none; at the
+// time made, the server did not know the owner. Only the goroutine that drives the ownership calls
+// it, the first time before any message about the owner can arrive.
 func (o *Ownership) OwnEntry(made lease.Stamp) *queue.Entry {
 	if o.Entry == nil {
 		p := o.Lock
-		e := queue.New(p.Client.Inbox, p.Names.Key, o.Wire, &line.Front{Table: p.Client.Lines, Key: p.LineKey(), Side: p.Spec.Line}, made)
+		front := &line.Front{Table: p.Client.Lines, Key: p.LineKey(), Side: p.Spec.Line}
+		e := queue.New(p.Client.Inbox, p.Names.Key, o.Wire, front, made)
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		o.Entry = e

@@ -8,6 +8,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 )
 
+// Limits of a hold besides its lease: MaxHold, and the lease that is set for a permit. EndIfDue
+// (loss.go) ends an outermost hold at its MaxHold.
+//
 // While a MultiLock waits for a member, the members that it holds are renewed, whatever Lease
 // and MaxHold say. These options apply to the whole, and confine its members once all are
 // there.
@@ -76,8 +79,8 @@ func (s *Hold) FixLease(sent lease.Stamp, lease time.Duration) error {
 	return nil
 }
 
-// LeaseFixed notes that the server has set the lease of a permit, longer or shorter. A release that waits for this answer
-// needs the lease too, for its own answer.
+// LeaseFixed notes that the server has set the lease of a permit, longer or shorter. A release that
+// waits for this answer needs the lease too, for its own answer.
 func (s *Hold) LeaseFixed(sent lease.Stamp, lease time.Duration) {
 	o := s.Ownership
 	o.mu.Lock()

@@ -95,7 +95,7 @@ func TestHold_is_what_the_second_call_of_an_owner_waits_for(t *testing.T) {
 	require.NoError(t, h.Unlock(ctx))
 }
 
-func TestWaitQueues_vanish_when_unused(t *testing.T) {
+func TestLines_vanish_when_unused(t *testing.T) {
 	c := testredis.NewEngine(t)
 	var owned []weak.Pointer[ownership.Ownership]
 	for i := range 100 {

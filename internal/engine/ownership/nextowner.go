@@ -33,8 +33,8 @@ func (o *Ownership) ChooseNext() {
 	o.Turn.Next = next
 }
 
-// chooseTurn decides whether the release leaves the mutex to other libraries.
-func (o *Ownership) chooseTurn() {
+// leaveOpen decides whether the release leaves the mutex to other libraries.
+func (o *Ownership) leaveOpen() {
 	if !o.Spec.Recipe {
 		return
 	}

@@ -136,9 +136,9 @@ func (w *watched) RenewalCalls(lease time.Duration) []script.Call {
 	return nil
 }
 
-// Renewed implements [renewal.Hold]: the server has renewed the lease or verified the hold. A result above 1 says that the lease ends
-// earlier, in result - 2 ms: see lua/permit/renew.lua. A release that waits for this answer needs the lease too, for
-// its own answer.
+// Renewed implements [renewal.Hold]: the server has renewed the lease or verified the hold. A
+// result above 1 says that the lease ends earlier, in result - 2 ms: see lua/permit/renew.lua. A
+// release that waits for this answer needs the lease too, for its own answer.
 func (w *watched) Renewed(sent lease.Stamp, lease time.Duration, result int64) {
 	o := (*Ownership)(w)
 	o.mu.Lock()
