@@ -40,16 +40,16 @@ type Backend interface {
 	Members() []*Handle
 	// Unreleased returns what reports a handle that was dropped, or nil if there is nothing to report.
 	Unreleased() *report.Reporter
-	// Kept returns what keeps the handle until the first renewal, always the same. It is nil if the
+	// Keeper returns what keeps the handle until the first renewal, always the same. It is nil if the
 	// handle has a finalizer from the start.
-	Kept() *Kept
+	Keeper() *Keeper
 }
 
-// Kept keeps the handle of a hold, so that the garbage collector does not find it. It is part of the hold.
-type Kept struct{ handle atomic.Pointer[Handle] }
+// Keeper keeps the handle of a hold, so that the garbage collector does not find it. It is part of the hold.
+type Keeper struct{ handle atomic.Pointer[Handle] }
 
 // Watch leaves the handle to the program: if that drops it, the garbage collector finds it.
-func (k *Kept) Watch() {
+func (k *Keeper) Watch() {
 	if h := k.handle.Swap(nil); h != nil {
 		runtime.SetFinalizer(h, (*Handle).abandoned)
 	}
@@ -102,8 +102,8 @@ func (none) Members() []*Handle { return nil }
 // Unreleased implements [Backend].
 func (none) Unreleased() *report.Reporter { return nil }
 
-// Kept implements [Backend].
-func (none) Kept() *Kept { return nil }
+// Keeper implements [Backend].
+func (none) Keeper() *Keeper { return nil }
 
 // Life implements [Backend].
 func (none) Life() (*Lifecycle, *sync.Mutex) {

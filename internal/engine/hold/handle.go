@@ -25,8 +25,8 @@ type Handle struct{ backend Backend }
 // handle until its first renewal: most are over by then.
 func New(of Backend) *Handle {
 	h := &Handle{of}
-	if kept := of.Kept(); kept != nil {
-		kept.handle.Store(h)
+	if keeper := of.Keeper(); keeper != nil {
+		keeper.handle.Store(h)
 	} else {
 		runtime.SetFinalizer(h, (*Handle).abandoned)
 	}
@@ -116,7 +116,7 @@ func (h *Handle) Extend(ctx context.Context, d time.Duration) error {
 func (h *Handle) Unlock(ctx context.Context) error {
 	of := h.Backend()
 	err := of.Unlock(ctx)
-	if kept := of.Kept(); h != nil && err == nil && (kept == nil || kept.handle.Load() == nil) {
+	if keeper := of.Keeper(); h != nil && err == nil && (keeper == nil || keeper.handle.Load() == nil) {
 		runtime.SetFinalizer(h, nil)
 	}
 	runtime.KeepAlive(h) // until here it does not count as dropped

@@ -12,10 +12,10 @@ import (
 type Item struct {
 	Lifecycle
 
-	Handle  Kept  // until the first renewal
-	Fencing int64 // the token, or 0
-	Shown   bool  // the program has shared the owner, under this outermost hold
-	Renew   bool  // the hold wants renewal
+	Handle  Keeper // until the first renewal
+	Fencing int64  // the token, or 0
+	Shown   bool   // the program has shared the owner, under this outermost hold
+	Renew   bool   // the hold wants renewal
 
 	Within *Item           // the outermost hold of a re-entry, else nil
 	Limit  *lease.Bound    // of a re-entry; the lease has that of the outermost hold

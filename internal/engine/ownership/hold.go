@@ -31,8 +31,8 @@ func (s *Hold) Token() int64 { return s.Fencing }
 // IsPermit reports whether the hold is a permit of a semaphore.
 func (s *Hold) IsPermit() bool { return s.Ownership.Spec.Permit }
 
-// Kept implements [hold.Backend].
-func (s *Hold) Kept() *hold.Kept {
+// Keeper implements [hold.Backend].
+func (s *Hold) Keeper() *hold.Keeper {
 	if s.Ownership.Client.Config.ReportDropped {
 		return nil
 	}

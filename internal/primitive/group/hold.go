@@ -69,8 +69,8 @@ func (c *compositeHold) Token() int64 { return 0 }
 // Life implements [hold.Backend].
 func (c *compositeHold) Life() (*hold.Lifecycle, *sync.Mutex) { return &c.Lifecycle, &c.mu }
 
-// Kept implements [hold.Backend]. A hold of several locks costs so much that a finalizer does not matter.
-func (*compositeHold) Kept() *hold.Kept { return nil }
+// Keeper implements [hold.Backend]. A hold of several locks costs so much that a finalizer does not matter.
+func (*compositeHold) Keeper() *hold.Keeper { return nil }
 
 // Unreleased returns the reporter of a client of a member.
 func (c *compositeHold) Unreleased() *report.Reporter {
