@@ -25,7 +25,7 @@ func (s *Sender) try(
 	ctx context.Context, end limit, cmd Command, keys, args []string,
 ) (message rueidis.RedisMessage, sentIn nodes.Generation, err error) {
 	n := s.node(keys[0])
-	if s.mayGoTogether(&cmd) {
+	if s.mayGoTogether(&cmd, args) {
 		defer s.grouping.underWay.Add(-1)
 		if s.grouping.underWay.Add(1) >= groupFrom {
 			if r := s.tryTogether(ctx, n, end, cmd, keys, args); !r.alone {

@@ -7,9 +7,14 @@ import (
 	"sync"
 )
 
+// mostGroupKeys and mostGroupArgs are the maximum numbers of keys and arguments of a command in a
+// group.
+const mostGroupKeys, mostGroupArgs = 3, 12
+
 // GroupScript runs several commands in one script.
 type GroupScript struct {
 	texts   []string
+	heads   [][mostGroupKeys + 1][mostGroupArgs + 1]string // by the number of a command, of its keys and of its arguments
 	once    sync.Once
 	command Command
 }
@@ -39,6 +44,14 @@ func (g *GroupScript) get() Command {
 		}
 		b.WriteString(runGroup)
 		g.command = NewScript(b.String())
+		g.heads = make([][mostGroupKeys + 1][mostGroupArgs + 1]string, len(g.texts)+1)
+		for number := range g.heads {
+			for keys := range mostGroupKeys + 1 {
+				for args := range mostGroupArgs + 1 {
+					g.heads[number][keys][args] = strconv.Itoa((number*100+keys)*100 + args)
+				}
+			}
+		}
 	})
 	return g.command
 }
@@ -75,14 +88,13 @@ func (l *groupLoad) fill(script *GroupScript, members []*groupMember) Command {
 	for _, m := range members {
 		cmd.reserved = cmd.reserved || m.command.reserved
 		l.keys = append(l.keys, m.keys...)
-		l.args = append(l.args, m.head())
+		l.args = append(l.args, script.head(m))
 		l.args = append(l.args, m.args...)
 	}
 	return cmd
 }
 
-// head returns the number that says which script to run, and with how many keys and arguments, of
-// which there are fewer than a hundred each.
-func (m *groupMember) head() string {
-	return strconv.Itoa((m.command.number*100+len(m.keys))*100 + len(m.args))
+// head returns the number that says which script to run, and with how many keys and arguments.
+func (g *GroupScript) head(m *groupMember) string {
+	return g.heads[m.command.number][len(m.keys)][len(m.args)]
 }

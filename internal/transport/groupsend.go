@@ -13,8 +13,9 @@ import (
 
 // mayGoTogether reports whether a command may be sent in a group. In a cluster the slots of the
 // commands may differ, and a borrowed client may not return in time.
-func (s *Sender) mayGoTogether(cmd *Command) bool {
-	return cmd.together != nil && cmd.replication == nil && s.CancelsPromptly && !s.Topology.Cluster
+func (s *Sender) mayGoTogether(cmd *Command, args []string) bool {
+	return cmd.together != nil && len(args) <= mostGroupArgs && cmd.replication == nil &&
+		s.CancelsPromptly && !s.Topology.Cluster
 }
 
 // tryTogether sends a command once, in a group. If that is not possible, the reply says to send it
