@@ -131,10 +131,10 @@ func (o *Ownership) HasWorkUnder(root context.Context) bool {
 	return false
 }
 
-// Nested returns the ownership that reads for the owner, which writes: under a hold of it, or, if under is nil, for its
-// owner. read makes one if there is none, or if the last one is over. Not earlier: they have one name in Redis, so the
-// release of the last one would find nothing. Nested returns nil if the hold has ended: another goroutine may write
-// under the same owner by then.
+// Nested returns the ownership that reads for the owner, which writes: under a hold of it, or, if
+// under is nil, for its owner. read makes one if there is none, or if the last one is over. Not
+// earlier: they have one name in Redis, so the release of the last one would find nothing. Nested
+// returns nil if the hold has ended: another goroutine may write under the same owner by then.
 func (o *Ownership) Nested(under *hold.Item, read func() *Ownership) *Ownership {
 	o.mu.Lock()
 	defer o.mu.Unlock()
