@@ -109,7 +109,7 @@ func (o *Ownership) BeginWith(r *request.Request, term lease.Term, acquired, now
 	o.first.Renew, o.first.Acquired, o.first.Parent = r.Renew, acquired, r.Parent
 	o.Holds.Begin()
 	o.beginTurn(r, token, passes, now)
-	o.planFrom(now)
+	o.plan()
 }
 
 // Enter counts a re-entry that is about to be requested, so that a release that begins before the answer is not the

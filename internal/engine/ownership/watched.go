@@ -69,11 +69,8 @@ func (w *watched) EndIfOver() {
 }
 
 // plan tells the watchdog when to renew and when to give up. o.mu is held.
-func (o *Ownership) plan() { o.planFrom(o.Client.Clock()) }
-
-// planFrom is plan with the current time. o.mu is held.
-func (o *Ownership) planFrom(now lease.Stamp) {
-	renewAt := async.NoDeadline
+func (o *Ownership) plan() {
+	now, renewAt := o.Client.Clock(), async.NoDeadline
 	if o.renews() {
 		renewAt = now.Mono + o.Lease.UntilRenewal(now)
 	}
