@@ -307,7 +307,7 @@ func (m *semaphoreModel) attempt(s *semaphoreClient, fate int) {
 	msg.silent = func() { p.Doubt = true }
 	msg.answered = func(reply any) {
 		if refusal, is := reply.([]any); is && p.Waits {
-			m.refused(p, refusal)
+			m.refused(p, o, refusal)
 			return
 		}
 		if reply == "OK" {
@@ -320,14 +320,15 @@ func (m *semaphoreModel) attempt(s *semaphoreClient, fate int) {
 	m.w.send(msg, fate)
 }
 
-// refused notes what a waiter learns.
-func (m *semaphoreModel) refused(p *semaphore.Place, refusal []any) {
+// refused notes what a waiter learns. A copy of its request may have acquired the permits since.
+func (m *semaphoreModel) refused(p *semaphore.Place, o modelOperation, refusal []any) {
 	if ticket := refusal[3].(string); ticket != "0" {
 		p.Ticket = ticket
 	}
 	p.Aside = refusal[4] == int64(semaphore.Aside)
 	p.Queued = p.Queued || !p.Aside
-	if waits := slices.Contains(m.state().queue.List, p.Entry()); waits == p.Aside {
+	acquired, _ := m.notes.recall(o)
+	if waits := slices.Contains(m.state().queue.List, p.Entry()); acquired == nil && waits == p.Aside {
 		m.w.fail("%s is told that it is aside: %v", p.Entry(), p.Aside)
 	}
 }
