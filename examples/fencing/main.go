@@ -6,7 +6,7 @@
 //
 // The table is in SQLite, or in the PostgreSQL whose URL is in LATCHKEY_SQL. Each hold of a fenced lock has a
 // larger token than all earlier holds. The row stores the largest token so far, and every write includes its own token:
-// docs/explain/guarantees.md#fencing says why both updates are needed.
+// docs/howto/fencing.md says why both updates are needed.
 package main
 
 import (
