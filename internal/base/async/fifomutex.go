@@ -9,10 +9,16 @@ import (
 // FIFOMutex is a mutex whose Lock takes a context and serves first come, first served. The zero
 // value is free.
 type FIFOMutex struct {
-	mu      sync.Mutex
-	taken   bool
-	line    []chan struct{} // of those that wait
-	renewal chan struct{}   // the renewal's element of the line; there is one renewal at a time
+	mu    sync.Mutex
+	taken bool
+	line  *fifoLine // made for the first waiter
+}
+
+// fifoLine is the line of a FIFOMutex, whose mu guards it.
+type fifoLine struct {
+	queue []chan struct{}
+	// renewal is the renewal's element of the queue. There is one renewal at a time.
+	renewal chan struct{}
 }
 
 // TryLock locks the mutex if it is free, and reports whether it did.
@@ -37,7 +43,7 @@ func (m *FIFOMutex) LockToRenew(ctx context.Context) error {
 }
 
 func (m *FIFOMutex) wait(ctx context.Context, renews bool) error {
-	granted := m.join(renews)
+	granted := m.enqueue(renews)
 	if granted == nil {
 		return nil
 	}
@@ -50,28 +56,31 @@ func (m *FIFOMutex) wait(ctx context.Context, renews bool) error {
 	}
 }
 
-// join joins the line, or locks the mutex and returns nil if it has become free.
-func (m *FIFOMutex) join(renews bool) chan struct{} {
+// enqueue joins the queue, or locks the mutex and returns nil if it has become free.
+func (m *FIFOMutex) enqueue(renews bool) chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.taken {
 		m.taken = true
 		return nil
 	}
+	if m.line == nil {
+		m.line = &fifoLine{}
+	}
 	granted := make(chan struct{})
-	m.line = append(m.line, granted)
+	m.line.queue = append(m.line.queue, granted)
 	if renews {
-		m.renewal = granted
+		m.line.renewal = granted
 	}
 	return granted
 }
 
-// cancel leaves the line. If the mutex was granted in the meantime, it is passed on.
+// cancel leaves the queue. If the mutex was granted in the meantime, it is passed on.
 func (m *FIFOMutex) cancel(granted chan struct{}) {
 	m.mu.Lock()
-	i := slices.Index(m.line, granted)
+	i := slices.Index(m.line.queue, granted)
 	if i >= 0 {
-		m.line = slices.Delete(m.line, i, i+1)
+		m.line.queue = slices.Delete(m.line.queue, i, i+1)
 	}
 	m.mu.Unlock()
 	if i < 0 {
@@ -79,16 +88,16 @@ func (m *FIFOMutex) cancel(granted chan struct{}) {
 	}
 }
 
-// Unlock passes the mutex to the first in line, or frees it. The caller holds it.
+// Unlock passes the mutex to the first in the queue, or frees it. The caller holds it.
 func (m *FIFOMutex) Unlock() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.line) == 0 {
+	if m.line == nil || len(m.line.queue) == 0 {
 		m.taken = false
 		return
 	}
-	close(m.line[0])
-	m.line = m.line[1:]
+	close(m.line.queue[0])
+	m.line.queue = m.line.queue[1:]
 }
 
 // Lend lets a renewal that waits for the mutex hold it first, and returns when the renewal has
@@ -96,14 +105,17 @@ func (m *FIFOMutex) Unlock() {
 // and after.
 func (m *FIFOMutex) Lend() {
 	m.mu.Lock()
-	i := slices.Index(m.line, m.renewal)
+	i := -1
+	if m.line != nil {
+		i = slices.Index(m.line.queue, m.line.renewal)
+	}
 	if i < 0 {
 		m.mu.Unlock()
 		return
 	}
 	back := make(chan struct{})
-	m.line = slices.Insert(slices.Delete(m.line, i, i+1), 0, back)
-	close(m.renewal)
+	m.line.queue = slices.Insert(slices.Delete(m.line.queue, i, i+1), 0, back)
+	close(m.line.renewal)
 	m.mu.Unlock()
 	<-back
 }

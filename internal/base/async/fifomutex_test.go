@@ -14,7 +14,7 @@ func TestFIFOMutex_is_first_come_first_served(t *testing.T) {
 	var order []int
 	var waiting sync.WaitGroup
 	for i := range 5 {
-		granted := turn.join(false)
+		granted := turn.enqueue(false)
 		waiting.Go(func() {
 			<-granted
 			order = append(order, i)
@@ -33,7 +33,7 @@ func TestFIFOMutex_is_first_come_first_served(t *testing.T) {
 func TestFIFOMutex_granted_to_a_leaver_is_passed_on(t *testing.T) {
 	var turn FIFOMutex
 	require.True(t, turn.TryLock())
-	leaver, next := turn.join(false), turn.join(false)
+	leaver, next := turn.enqueue(false), turn.enqueue(false)
 	turn.Unlock()
 	<-leaver // granted, but its context ended at the same time
 	turn.cancel(leaver)
@@ -44,7 +44,7 @@ func TestFIFOMutex_is_lent_to_the_renewal_first(t *testing.T) {
 	var turn FIFOMutex
 	require.True(t, turn.TryLock())
 	turn.Lend() // to nobody
-	first, renewal := turn.join(false), turn.join(true)
+	first, renewal := turn.enqueue(false), turn.enqueue(true)
 	var order []string
 	var waiting sync.WaitGroup
 	for what, granted := range map[string]chan struct{}{"first": first, "renewal": renewal} {
