@@ -10,15 +10,12 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/engine/waiters"
 	"github.com/latchkey-go/latchkey/internal/primitive/fair"
 	"github.com/latchkey-go/latchkey/internal/primitive/semaphore"
 	"github.com/latchkey-go/latchkey/internal/testredis"
-	"github.com/latchkey-go/latchkey/internal/transport"
 )
-
-// unanswered leaves an acquisition of an ownership in doubt.
-func unanswered(o *ownership.Ownership) { o.AcquisitionAnswered(transport.Answer{Doubt: true}) }
 
 // party is one owner that wants, holds or releases a lock, as its client sees it. It sends what an ownership sends:
 // counts are absolute, commands go out one after another, and an unanswered command is repeated or undone.
@@ -106,7 +103,7 @@ func (p *party) sendAttempt(fate int) {
 		p.onAttempt()
 	}
 	m := &message{what: fmt.Sprintf("%s acquires for %v", p.name, p.lease), words: p.w.words(c)}
-	m.silent = func() { unanswered(t) }
+	m.silent = func() { t.Doubt.Sent = &undo.SentInDoubt{Acquisition: true} }
 	m.answered = func(reply any) {
 		switch r := reply.(type) {
 		case testredis.ReplyError:
@@ -119,7 +116,7 @@ func (p *party) sendAttempt(fate int) {
 			p.refused(reply)
 		case nil:
 			if bare { // it may be this party, if an answer was lost
-				unanswered(t)
+				t.Doubt.Sent = &undo.SentInDoubt{Acquisition: true}
 				return
 			}
 			p.accept(m, reply)
@@ -193,7 +190,7 @@ func (p *party) enter(lease modelLease, fate int) {
 	t.HoldsRequested(count)
 	c := p.lock.Spec.Attempts.AcquireCall(&acquire.Acquisition{Request: request.Request{Lease: fromMS(lease.ms)}, Lock: p.lock, Ownership: p.t}, count, 0)
 	m := &message{what: fmt.Sprintf("%s enters for the time number %d for %v", p.name, count, lease), words: p.w.words(c)}
-	m.silent = func() { p.owing = true; unanswered(t) }
+	m.silent = func() { p.owing, t.Doubt.Sent = true, &undo.SentInDoubt{Acquisition: true} }
 	m.answered = func(reply any) {
 		switch {
 		case testredis.HasCode(reply, "LATCHKEY_GONE"):

@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
+	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/primitive/rw"
 )
 
@@ -184,7 +185,7 @@ func (p *party) releaseFor(fate int) {
 	p.toUndo = append(p.toUndo, t)
 	p.t, p.phase, p.made, p.waits, p.round, p.excused, p.unheard, p.owing = next, ownership.Acquiring, p.w.ms(), true, 1, false, false, false
 	p.acquisition = wanted
-	m.silent = func() { unanswered(next) }
+	m.silent = func() { next.Doubt.Sent = &undo.SentInDoubt{Acquisition: true} }
 	m.answered = func(reply any) {
 		if isReplyError(reply) {
 			p.w.fail("%s gets %v", m.what, reply)

@@ -8,6 +8,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
 	"github.com/latchkey-go/latchkey/internal/engine/owners"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
+	"github.com/latchkey-go/latchkey/internal/engine/undo"
 	"github.com/latchkey-go/latchkey/internal/primitive/rw"
 	"github.com/latchkey-go/latchkey/internal/testredis"
 )
@@ -113,7 +114,7 @@ func (m *rwModel) downgrade(reader *party, d dice) {
 	writer.grips, writer.phase = nil, ownership.Releasing
 	msg := &message{what: writer.name + " downgrades", words: words, light: true}
 	msg.silent = func() {
-		unanswered(reader.t)
+		reader.t.Doubt.Sent = &undo.SentInDoubt{Acquisition: true}
 		if fresh {
 			reader.GiveUp()
 		} else {
@@ -138,7 +139,7 @@ func (m *rwModel) downgrade(reader *party, d dice) {
 		case certain:
 			m.w.fail("%s has lost its hold when it downgrades", writer.name)
 		default:
-			unanswered(reader.t)
+			reader.t.Doubt.Sent = &undo.SentInDoubt{Acquisition: true}
 			reader.GiveUp()
 		}
 	}

@@ -13,7 +13,7 @@ import (
 //
 //	event                    becomes true   until                     undo makes it so that
 //	-----------------------  -------------  ------------------------  --------------------------
-//	an acquisition is not    acquisition    the ownership is over;    the server has the count
+//	an acquisition is not    Acquisition    the ownership is over;    the server has the count
 //	answered                                it can be executed late   that the client has: when
 //	                                        while its lease would     the acquisition fails, or
 //	                                        last                      with the last release
@@ -38,58 +38,75 @@ type Doubt struct {
 	Unwanted       bool // the grant came too late, to too few replicas, or to a client that closes
 	Renewal        bool // or an extension
 	Release        bool
-	ValidAtRelease bool // explains why the lock is gone when a release in doubt is repeated
+	ValidAtRelease bool         // explains why the lock is gone when a release in doubt is repeated
+	Sent           *SentInDoubt // acquisitions and extensions, or nil
+}
 
-	acquisition bool             // there is one
-	sent        lease.Stamp      // before the last of them
+// SentInDoubt is when acquisitions in doubt were sent, and how long extensions in doubt may last.
+type SentInDoubt struct {
+	Acquisition bool             // there is one
+	at          lease.Stamp      // before the last of them
 	generation  nodes.Generation // in which all of them were sent, or nodes.NoGeneration
-	extension   time.Duration    // the longest lease that an extension in doubt may have set, or 0
+	extension   time.Duration    // the longest lease that an extension in doubt may have set
 }
 
 // AcquisitionInDoubt records an acquisition that may be executed, now or late.
 func (d *Doubt) AcquisitionInDoubt(sent lease.Stamp, sentIn nodes.Generation) {
-	if d.acquisition {
-		sentIn = d.generation.Common(sentIn)
+	if d.Acquisition() {
+		sentIn = d.Sent.generation.Common(sentIn)
 	}
-	d.acquisition, d.sent, d.generation = true, sent, sentIn
+	d.Sent = &SentInDoubt{true, sent, sentIn, d.extension()}
 }
 
 // Acquisition reports whether an acquisition may be executed, now or late.
-func (d *Doubt) Acquisition() bool { return d.acquisition }
+func (d *Doubt) Acquisition() bool { return d.Sent != nil && d.Sent.Acquisition }
+
+// extension is the longest lease that an extension in doubt may have set, or 0.
+func (d *Doubt) extension() time.Duration {
+	if d.Sent == nil {
+		return 0
+	}
+	return d.Sent.extension
+}
 
 // SentIn is the generation in which all acquisitions in doubt were sent, or
 // nodes.NoGeneration.
 func (d *Doubt) SentIn() nodes.Generation {
-	if !d.acquisition {
+	if !d.Acquisition() {
 		return nodes.NoGeneration
 	}
-	return d.generation
+	return d.Sent.generation
 }
 
 // ExtensionInDoubt records a lease that an extension may have set.
-func (d *Doubt) ExtensionInDoubt(lease time.Duration) { d.extension = max(d.extension, lease) }
+func (d *Doubt) ExtensionInDoubt(lease time.Duration) {
+	if d.Sent == nil {
+		d.Sent = &SentInDoubt{generation: nodes.NoGeneration}
+	}
+	d.Sent.extension = max(d.Sent.extension, lease)
+}
 
 // Span is how long the key may live at most, given how long it certainly may.
-func (d *Doubt) Span(known time.Duration) time.Duration { return max(known, d.extension) }
+func (d *Doubt) Span(known time.Duration) time.Duration { return max(known, d.extension()) }
 
 // MayComeLate reports whether an acquisition with that lease may still be executed.
 func (d *Doubt) MayComeLate(now lease.Stamp, lease time.Duration) bool {
-	return d.acquisition && now.Since(d.sent) < lease
+	return d.Acquisition() && now.Since(d.Sent.at) < lease
 }
 
 // MayLast reports whether a command in flight may give the key more time than the client knows
 // of. span is how long the key may live at most.
 func (d *Doubt) MayLast(now lease.Stamp, span time.Duration) bool {
-	return d.Renewal || d.Release || d.extension > 0 || d.MayComeLate(now, span)
+	return d.Renewal || d.Release || d.extension() > 0 || d.MayComeLate(now, span)
 }
 
 // MayChange reports whether a command in flight may change the key, or a change has to be undone.
 func (d *Doubt) MayChange() bool {
-	return d.Unwanted || d.Renewal || d.extension > 0 || d.Release
+	return d.Unwanted || d.Renewal || d.extension() > 0 || d.Release
 }
 
 // MayBeHeld reports whether the server may have granted a failed acquisition.
-func (d *Doubt) MayBeHeld() bool { return d.acquisition || d.Unwanted }
+func (d *Doubt) MayBeHeld() bool { return d.Acquisition() || d.Unwanted }
 
 // ExplainsLoss reports whether an earlier release of ours explains that the owner is gone when
 // the last release is sent. That is so if the earlier release began while the lease was certainly
