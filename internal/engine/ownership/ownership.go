@@ -199,10 +199,7 @@ func (o *Ownership) CurrentPhase() Phase {
 func (o *Ownership) Live() bool { return o.CurrentPhase() == Held }
 
 // Usable reports whether an acquisition by the same owner can wait for, or enter, this ownership.
-func (o *Ownership) Usable() bool {
-	now := o.CurrentPhase()
-	return now == Acquiring || now == Held
-}
+func (o *Ownership) Usable() bool { return o.CurrentPhase() <= Held }
 
 // IsReleased reports whether its last release has begun, before it was lost.
 func (o *Ownership) IsReleased() bool {
@@ -254,8 +251,7 @@ func (o *Ownership) EndUnheld() bool {
 func (o *Ownership) Abandon(lease time.Duration) (begun bool) {
 	granted, queued := o.Entry.GiveUp()
 	o.mu.Lock()
-	o.Phase = Over
-	o.Doubt.Unwanted = o.Doubt.Unwanted || granted
+	o.Phase, o.Doubt.Unwanted = Over, o.Doubt.Unwanted || granted
 	begun = o.Doubt.MayBeHeld()
 	o.mu.Unlock()
 	o.Forget(o)

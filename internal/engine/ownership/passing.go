@@ -45,11 +45,10 @@ func (o *Ownership) beginTurn(r *request.Request, token int64, passes int, now l
 // the hold is over.
 func (s *Hold) passOn() bool {
 	w, next := s.succeed()
-	if w == nil {
-		return false
+	if w != nil {
+		w.Pass(next)
 	}
-	w.Pass(next)
-	return true
+	return w != nil
 }
 
 // succeed ends the hold, and returns the next one with its waiter, or nil if the ownership may not be
@@ -61,30 +60,22 @@ func (s *Hold) succeed() (*line.Waiter, *Hold) {
 	}
 	defer o.sendMu.Unlock()
 	now := o.Client.Clock()
+	var w *line.Waiter
 	o.mu.Lock()
-	if !s.mayPass(now) {
-		o.mu.Unlock()
-		return nil, nil
+	if s.mayPass(now) {
+		w = o.Links.TakeFirst()
 	}
-	w := o.Links.TakeFirst()
 	if w == nil {
 		o.mu.Unlock()
 		return nil, nil
 	}
-	next := s.next(now)
+	next := &Hold{Ownership: o, Item: hold.Item{Renew: s.Renew, Acquired: now}}
+	o.Turn.Pass()
 	ending := o.Holds.Replace(&s.Item, &next.Item)
 	o.mu.Unlock()
 	ending.End(fault.ErrNotHeld)
 	o.Observe(report.Released, &s.Item, nil)
 	return w, next
-}
-
-// next returns the hold that follows. o.mu is held.
-func (s *Hold) next(now lease.Stamp) *Hold {
-	o := s.Ownership
-	next := &Hold{Ownership: o, Item: hold.Item{Renew: s.Renew, Acquired: now}}
-	o.Turn.Pass()
-	return next
 }
 
 // mayPass reports whether the ownership may be passed on to the next in line. o.mu is held.
