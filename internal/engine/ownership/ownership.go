@@ -27,8 +27,7 @@ import (
 // Ownership is the time in which one owner has one lock, from the outermost acquisition to the last release,
 // including all re-entries. Holds are handles on it.
 //
-// Every request for an ownership (acquire, re-enter, renew, release, undo) is sent under its sendMu, one after
-// the other.
+// Every request for an ownership is sent under its sendMu: acquire, re-enter, renew, release, undo.
 type Ownership struct {
 	renewal.Item // the watchdog's
 
@@ -85,14 +84,12 @@ func (o *Ownership) GuestID() string {
 // Owner returns the owner of the ownership.
 func (o *Ownership) Owner() identity.Owner { return identity.Of(o.Wire) }
 
-// Begin makes an ownership live after the server has granted it. The lease counts from just before the request
-// was sent.
+// Begin makes an ownership live that the server has granted. The lease counts from a.Sent.
 func (o *Ownership) Begin(r *request.Request, a transport.Answer, now lease.Stamp) {
 	o.BeginWith(r, lease.NewTerm(a.Sent, r.Lease, r.RenewLease, r.MaxHold), a.Sent, now, script.Token(a))
 }
 
-// BeginWith makes an ownership live with what the server granted. The program sees acquired as the time of the
-// acquisition.
+// BeginWith makes an ownership live with that lease. The program sees acquired as its beginning.
 func (o *Ownership) BeginWith(r *request.Request, term lease.Term, acquired, now lease.Stamp, token int64) {
 	passes := o.Links.HoldBegins()
 	o.Client.Record.Use(now.Mono, r.Lease)
@@ -234,8 +231,7 @@ func (o *Ownership) Terms(waits bool) transport.Terms {
 	return on
 }
 
-// EndUnheld ends an ownership that the server does not know as a holder, and that has not begun. It reports whether
-// that was so.
+// EndUnheld ends an ownership that has not begun, unless the server may know it as a holder.
 func (o *Ownership) EndUnheld() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
