@@ -49,6 +49,12 @@ func newMisled(t *testing.T, wrong int32, options latchkey.Options) *misled {
 		},
 	}, options)
 	require.NoError(t, m.Check(t.Context()))
+	rig.Eventually(t, soon, "the server has closed the subscription of Check", func() error {
+		if n := m.master.Subscribers(beatOf(m.Client)); n > 0 {
+			return fmt.Errorf("%d subscribers", n)
+		}
+		return nil
+	})
 	m.dials.Store(0)
 	m.wrong.Store(wrong)
 	m.waiter = lockInBackground(within(t, time.Minute), m.NewLock(m.lock))
