@@ -25,7 +25,7 @@ func (o *Ownership) EndIfDue() bool {
 		o.mu.Unlock()
 		return false
 	}
-	cause, why := fault.ErrLost, "its lease ran out before it could be renewed"
+	cause, why := fault.ErrLost, "its lease ran out"
 	if o.Lease.Limit.Valid(now) <= 0 {
 		cause, why = fault.ErrMaxHold, "its maximum hold time is over"
 	}
