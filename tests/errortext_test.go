@@ -340,7 +340,9 @@ func TestTextOfOtherWaits(t *testing.T) {
 		assert.NotContains(t, err.Error(), "not acquired")
 	}
 	latch := client.NewCountDownLatch(name + "l")
-	text(t, `^latchkey: await "`+name+`l": not set$`, latch.Await(ctx))
+	text(t, `^latchkey: await "`+name+`l": not set: TrySetCount sets its count$`, latch.Await(ctx))
+	text(t, `^latchkey: acquire "`+name+`s": not set: TrySetPermits sets its permits$`,
+		client.NewSemaphore(name+"s").Acquire(ctx))
 	check(`await ".*": not set`, func(wait latchkey.WaitOption) error { return latch.Await(ctx, wait, latchkey.AwaitSet()) })
 	_, err := latch.TrySetCount(ctx, 2)
 	require.NoError(t, err)

@@ -20,7 +20,7 @@ func Explain(err error) []error {
 	case outcome.HasCode(err, "LATCHKEY_GONE"):
 		return []error{fault.ErrNotAcquired, fault.ErrLost}
 	case outcome.HasCode(err, "LATCHKEY_UNSET"):
-		return []error{fault.ErrNotSet}
+		return []error{fault.ErrNoPermits}
 	case IsFinal(err):
 		return []error{err}
 	}

@@ -90,7 +90,7 @@ func (w *Awaiter) Attempt(ctx context.Context, _ int) (time.Duration, error) {
 		w.shut = fault.ErrNotSetYet
 		return -1, w.shut
 	case v.What == latchUnset:
-		w.outcome = fault.ErrNotSet
+		w.outcome = fault.ErrNoCount
 	default:
 		w.outcome = fault.ErrGone
 	}

@@ -72,7 +72,7 @@ func (l *Latch) now(ctx context.Context, verb string) (View, error) {
 func (l *Latch) roundError(verb string, v View) error {
 	switch v.What {
 	case latchUnset:
-		return fault.Op(verb, l.Names.Name, fault.ErrNotSet)
+		return fault.Op(verb, l.Names.Name, fault.ErrNoCount)
 	case Expired:
 		return fault.Op(verb, l.Names.Name, fault.ErrGone)
 	}
