@@ -192,19 +192,19 @@ func TimeToLive(settings []request.Setting) (ms string, err error) {
 		if each.Kind != request.TTL {
 			return "", request.ErrNoOption
 		}
-		if ms, err = TTLText(each.D); err != nil {
+		if ms, err = TTLText("the TTL", each.D); err != nil {
 			return "", err
 		}
 	}
 	return ms, nil
 }
 
-// TTLText returns a TTL as it is sent: "" for none.
-func TTLText(d time.Duration) (string, error) {
+// TTLText returns a TTL as it is sent: "" for none. An error calls it what.
+func TTLText(what string, d time.Duration) (string, error) {
 	if d == lease.NoExpiry {
 		return "", nil
 	}
-	return script.MillisText(d), lease.Check("the TTL", d)
+	return script.MillisText(d), lease.Check(what, d)
 }
 
 // ObserveCall reports the outcome of a call on an object that has no ownership: it succeeded or gave up.

@@ -128,7 +128,7 @@ func (s *Pool) RemainingLease(ctx context.Context, id string) (time.Duration, er
 // SetLease makes the lease of the permit with that id d from now.
 func (s *Pool) SetLease(ctx context.Context, id string, d time.Duration) error {
 	const verb = "set lease"
-	ms, err := object.TTLText(d)
+	ms, err := object.TTLText("the lease", d)
 	if err = errors.Join(err, identity.CheckIDs([]string{id})); err != nil {
 		return fault.Op(verb, s.Names.Name, err)
 	}

@@ -79,7 +79,7 @@ func (c *Count) change(ctx context.Context, verb string, how permitChange, n int
 
 // SetTTL makes the semaphore end in d, or never with NoExpiry, and reports whether it exists.
 func (c *Count) SetTTL(ctx context.Context, d time.Duration) (bool, error) {
-	ms, err := object.TTLText(d)
+	ms, err := object.TTLText("the TTL", d)
 	if err != nil {
 		return false, fault.Op("set ttl", c.Names.Name, err)
 	}
