@@ -31,6 +31,7 @@ func TestTextsOfGroupsThatCannotBe(t *testing.T) {
 		`member 3 is nil`:      red(a, b, none),
 		`the read lock "rw" and the write lock "rw" cannot be members together: both need the key "w:rw"`:  latchkey.NewMultiLock(rw.Writer(), rw.Reader()),
 		`the lock "a" and the mutex "a" cannot be members together: both need the key "w:a"`:               latchkey.NewMultiLock(client.NewMutex("a"), a),
+		`the fair lock "a" and the lock "a" cannot be members together: both need the key "w:a"`:           latchkey.NewMultiLock(a, client.NewFairLock("a")),
 		`the RedLock "red(a, b)" and the lock "a" cannot be members together: both need the key "w:a"`:     red(red(a, b), a),
 		`the MultiLock "multi(a, b)" and the lock "b" cannot be members together: both need the key "w:b"`: red(latchkey.NewMultiLock(a, b), b),
 		`members 1 and 3 are the same lock, "a"`:                                                           red(a, b, client.NewLock("a")),

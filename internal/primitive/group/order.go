@@ -76,7 +76,7 @@ func noun(m Member) string {
 		return "the RedLock"
 	case keyspace.KindMulti:
 		return "the MultiLock"
-	case keyspace.KindRead, keyspace.KindWrite:
+	case keyspace.KindRead, keyspace.KindWrite, keyspace.KindFenced, keyspace.KindFair, keyspace.KindSpin:
 		return "the " + string(kind) + " lock"
 	case keyspace.KindMutex:
 		return "the mutex"
