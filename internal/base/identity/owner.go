@@ -75,7 +75,7 @@ func (o Owner) Reentrant() bool { return o.client != "" }
 // MayReenter returns an ErrInvalid if o cannot re-enter any lock.
 func (o Owner) MayReenter() error {
 	if o.IsZero() {
-		return fault.Invalid("the owner is empty")
+		return fault.Invalid("the owner is empty; Client.NewOwner makes one")
 	}
 	if !o.Reentrant() {
 		return fault.Invalid("owner %.80q cannot re-enter a lock: "+
