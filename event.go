@@ -77,7 +77,10 @@ type Event struct {
 func (e Event) LogValue() slog.Value {
 	attrs := []slog.Attr{
 		slog.String("type", e.Type.String()), slog.String("kind", string(e.Kind)),
-		slog.String("name", e.Name), slog.String("owner", e.Owner.String()),
+		slog.String("name", e.Name),
+	}
+	if !e.Owner.IsZero() {
+		attrs = append(attrs, slog.String("owner", e.Owner.String()))
 	}
 	if e.Permit != "" {
 		attrs = append(attrs, slog.String("permit", e.Permit))

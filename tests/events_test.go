@@ -273,6 +273,7 @@ func TestEventsOfALatch(t *testing.T) {
 	e = next(latchkey.EventOpened)
 	assert.Equal(t, "late", callOf(e))
 	assert.Equal(t, latch.Name(), e.Name)
+	assert.NotContains(t, e.LogValue().String(), "owner", "a latch has none")
 }
 
 // A barrier reports parties that passed it, and parties that did not.
