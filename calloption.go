@@ -14,7 +14,8 @@ import (
 // TTL of a lock is NoExpiry only if the key is damaged.
 const NoExpiry = lease.NoExpiry
 
-// A LockOption is an option of [Lock.Lock]: [Wait], or a TryLockOption.
+// A LockOption is an option of [Lock.Lock]: [Wait], or a TryLockOption. If a call gets an option
+// twice, the last one counts; this is so for all calls.
 type LockOption interface {
 	setting() request.Setting
 	forLock()

@@ -29,7 +29,7 @@ const (
 	// EventLost: the hold ended without a release after Held; Err is the cause.
 	EventLost EventType = EventType(report.Lost)
 	// EventUndone: an acquisition whose outcome was unknown turned out to have happened, and was
-	// undone.
+	// undone; or the client removed what a lost hold had left on the server.
 	EventUndone EventType = EventType(report.Undone)
 	// EventGaveUp: a call ended after Wait without success; Err is what it returned. It is also
 	// sent for a try, for the Await of a latch or a barrier, and for a MultiLock in addition to its
