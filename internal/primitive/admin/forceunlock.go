@@ -56,7 +56,7 @@ func heldBy(holders []inspect.Holder) keyspace.Kind {
 
 // errMutexByName refuses to remove a token that anybody may have made.
 var errMutexByName = fault.OtherKind("a string, which may be a mutex or data of an application; "+
-	"ForceUnlock of a NewMutex removes it", nil)
+	"NewMutex(name).ForceUnlock removes it", nil)
 
 // evict removes the holders that were found, and reports whether any of them was still there.
 func evict(
