@@ -17,7 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The public API is as api.txt says. LATCHKEY_TEST_API=write writes that file, for a change that is wanted.
+// The public API is as api.txt says. LATCHKEY_TEST_API=write writes that file, for a change that is
+// wanted.
 func TestAPI(t *testing.T) {
 	const file = "api.txt"
 	api := apiOf(compiled(t))
@@ -43,8 +44,9 @@ func compiled(t *testing.T) *types.Package {
 	return p
 }
 
-// compiledImports returns a function that opens the compiled form of an import of the package. The go command has
-// compiled it for this test, with the race detector if that is on, so nothing needs to be compiled or parsed again.
+// compiledImports returns a function that opens the compiled form of an import of the package. The
+// go command has compiled it for this test, with the race detector if that is on, so nothing needs
+// to be compiled or parsed again.
 func compiledImports(t *testing.T) func(path string) (io.ReadCloser, error) {
 	t.Helper()
 	args := []string{"list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}"}
@@ -61,8 +63,8 @@ func compiledImports(t *testing.T) func(path string) (io.ReadCloser, error) {
 	return func(path string) (io.ReadCloser, error) { return os.Open(fileOf[path]) }
 }
 
-// apiOf returns the exported names of a package, and the exported fields and methods of its types. An underlying type of
-// another package counts as what it consists of.
+// apiOf returns the exported names of a package, and the exported fields and methods of its types.
+// An underlying type of another package counts as what it consists of.
 func apiOf(p *types.Package) (lines []string) {
 	short := func(other *types.Package) string {
 		if other == p {

@@ -47,8 +47,8 @@ func BenchmarkLock(b *testing.B) {
 	each(b, func(key string) func(context.Context) error { return pair(c.NewLock(key)) })
 }
 
-// BenchmarkBorrowed is BenchmarkLock with a client that was passed to New. The library does not know whether
-// calls of such a client return when a context ends.
+// BenchmarkBorrowed is BenchmarkLock with a client that was passed to New. The library does not
+// know whether calls of such a client return when a context ends.
 func BenchmarkBorrowed(b *testing.B) {
 	own := benchClient(b)
 	c, err := New(own.engine().Rueidis, Options{})

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDocumentation checks the documentation as go doc shows it: methods of an embedded type appear under each
-// type that embeds it.
+// TestDocumentation checks the documentation as go doc shows it: methods of an embedded type appear
+// under each type that embeds it.
 func TestDocumentation(t *testing.T) {
 	rooms, err := filepath.Glob("internal/*/*/*.go")
 	require.NoError(t, err)
@@ -37,7 +37,8 @@ func TestDocumentation(t *testing.T) {
 	}
 }
 
-// TestContractsAreInFull checks that the methods to which others refer name every option and every error.
+// TestContractsAreInFull checks that the methods to which others refer name every option and every
+// error.
 func TestContractsAreInFull(t *testing.T) {
 	methods := map[string]string{}
 	for _, each := range documentation(t, ".").Types {

@@ -12,7 +12,8 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// Workers wait at a latch until all services have started. A service that restarts counts only once.
+// Workers wait at a latch until all services have started. A service that restarts counts only
+// once.
 func Example_startupGate() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -47,8 +48,8 @@ func Example_startupGate() {
 	// a worker begins, with 2 services
 }
 
-// Workers go through the steps of a job together: no worker begins a step before all have finished the
-// previous one. The last to arrive reports.
+// Workers go through the steps of a job together: no worker begins a step before all have finished
+// the previous one. The last to arrive reports.
 func ExampleBarrier() {
 	ctx := context.Background()
 	client, done := embedded()

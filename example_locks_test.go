@@ -11,9 +11,9 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// Every instance of a service starts a job at the same time by its own clock, but the job runs only once. The
-// lock stays taken for a minute although the job takes far less, so an instance whose clock is behind finds it
-// taken.
+// Every instance of a service starts a job at the same time by its own clock, but the job runs only
+// once. The lock stays taken for a minute although the job takes far less, so an instance whose
+// clock is behind finds it taken.
 func ExampleAtLeast() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -41,7 +41,8 @@ func ExampleAtLeast() {
 	// b has nothing to do
 }
 
-// A store that remembers the largest token refuses a holder that lost the lock and has not noticed yet.
+// A store that remembers the largest token refuses a holder that lost the lock and has not noticed
+// yet.
 func ExampleClient_NewFencedLock() {
 	ctx := context.Background()
 	client, done := embedded()

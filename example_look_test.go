@@ -110,8 +110,8 @@ func ExampleKind() {
 	// a lock of that name: false
 }
 
-// The observer receives an event for whatever happens to a lock, for your own metrics, traces and logs. The module
-// latchkeyotel provides an observer for OpenTelemetry.
+// The observer receives an event for whatever happens to a lock, for your own metrics, traces and
+// logs. The module latchkeyotel provides an observer for OpenTelemetry.
 func ExampleEvent() {
 	ctx := context.Background()
 	server := startServer()
@@ -138,7 +138,8 @@ func ExampleEventType() {
 	// Output: lost renewal_failed
 }
 
-// One process hands its hold to another: the second enters with the owner of the first, and then the first unlocks.
+// One process hands its hold to another: the second enters with the owner of the first, and then
+// the first unlocks.
 func ExampleOwner() {
 	ctx := context.Background()
 	server := startServer()

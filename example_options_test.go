@@ -113,7 +113,8 @@ func ExampleAwaitSet() {
 	// Output: <nil>
 }
 
-// Redisson deletes a latch when it opens, so a later Await finds no latch. UnsetIsOpen treats that as open.
+// Redisson deletes a latch when it opens, so a later Await finds no latch. UnsetIsOpen treats that
+// as open.
 func ExampleUnsetIsOpen() {
 	ctx := context.Background()
 	client, done := embedded()

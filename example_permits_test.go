@@ -71,7 +71,8 @@ func ExamplePermitSemaphore_release() {
 	// [unknown] true
 }
 
-// A Semaphore counts permits that have no owner: anyone may release, and a crash does not give permits back.
+// A Semaphore counts permits that have no owner: anyone may release, and a crash does not give
+// permits back.
 func ExampleSemaphore() {
 	ctx := context.Background()
 	client, done := embedded()

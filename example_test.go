@@ -13,8 +13,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/testredis"
 )
 
-// embedded connects to a server that it starts in place of Redis, so that the examples run anywhere. A real program
-// calls latchkey.Connect(ctx, "redis://localhost:6379", latchkey.Options{}) instead.
+// embedded connects to a server that it starts in place of Redis, so that the examples run
+// anywhere. A real program calls latchkey.Connect(ctx, "redis://localhost:6379",
+// latchkey.Options{}) instead.
 func embedded() (client *latchkey.Client, done func()) {
 	server := startServer()
 	client = connect(server.URL(), latchkey.Options{})
@@ -69,8 +70,8 @@ func Example() {
 	// charged
 }
 
-// The handler answers 409 Conflict if another process holds the lock, and 503 Service Unavailable if the
-// client cannot reach the lock server.
+// The handler answers 409 Conflict if another process holds the lock, and 503 Service Unavailable
+// if the client cannot reach the lock server.
 func ExampleLock_Do_http() {
 	ctx := context.Background()
 	server := startServer()
@@ -119,8 +120,8 @@ func ExampleLock_Do_http() {
 	// dead: 503
 }
 
-// Only one process does the work; the others do not wait. The example keeps the error of Unlock: it matches
-// ErrLost if the lock was lost during the work.
+// Only one process does the work; the others do not wait. The example keeps the error of Unlock: it
+// matches ErrLost if the lock was lost during the work.
 func ExampleLock_TryLock() {
 	ctx := context.Background()
 	client, done := embedded()
@@ -234,7 +235,8 @@ func ExampleNote() {
 	// Output: held by payments-7 for order 1234
 }
 
-// With LazyConnect a program starts while its server is down. Busy and unreachable are different errors.
+// With LazyConnect a program starts while its server is down. Busy and unreachable are different
+// errors.
 func ExampleOptions_lazyConnect() {
 	ctx := context.Background()
 	client, err := latchkey.Connect(ctx, "redis://localhost:1", latchkey.Options{

@@ -13,8 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each exported function has an example in the documentation, and each exported type has one of its own, of a
-// constructor or of a method. A constructor that is a method of Client needs none: the type that it returns has one.
+// Each exported function has an example in the documentation, and each exported type has one of its
+// own, of a constructor or of a method. A constructor that is a method of Client needs none: the
+// type that it returns has one.
 func TestEachTypeHasAnExample(t *testing.T) {
 	set := token.NewFileSet()
 	paths, err := filepath.Glob("example*_test.go")

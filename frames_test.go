@@ -16,8 +16,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/testredis"
 )
 
-// Few functions of this module are between a call of Lock and the command that rueidis gets, so that a reader can
-// follow them and a profile stays clear.
+// Few functions of this module are between a call of Lock and the command that rueidis gets, so
+// that a reader can follow them and a profile stays clear.
 func TestUncontendedLockIsFewFramesDeep(t *testing.T) {
 	var answers sync.RWMutex // held for writing, no answer arrives
 	c, err := Open(t.Context(), rueidis.ClientOption{
@@ -59,8 +59,8 @@ func (c *heldUpConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// ownFrames returns the functions of this module on the stack of the goroutine that is in both outer and inner, the
-// innermost first, up to outer.
+// ownFrames returns the functions of this module on the stack of the goroutine that is in both
+// outer and inner, the innermost first, up to outer.
 func ownFrames(outer, inner string) (own []string) {
 	stacks := make([]byte, 1<<20)
 	for stack := range strings.SplitSeq(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {

@@ -29,8 +29,8 @@ func TestNameMapperIsNotCalledByUnlock(t *testing.T) {
 	}
 }
 
-// A NameMapper makes keys of names that could not be keys themselves. Names for which it makes no key are refused,
-// and nothing is sent.
+// A NameMapper makes keys of names that could not be keys themselves. Names for which it makes no
+// key are refused, and nothing is sent.
 func TestNameMapperMakesKeysOfAnyName(t *testing.T) {
 	hashed := newTestClient(t, Options{NameMapper: func(name string) string {
 		h := fnv.New64()
@@ -68,8 +68,8 @@ func TestNameMapperMakesKeysOfAnyName(t *testing.T) {
 
 func nothing(context.Context) error { return nil }
 
-// A prefix with which every name would be refused is refused itself, before anything is dialed. With any other, Check
-// has a name.
+// A prefix with which every name would be refused is refused itself, before anything is dialed.
+// With any other, Check has a name.
 func TestKeyPrefixIsChecked(t *testing.T) {
 	for _, prefix := range []string{"{a", "a}", "{}", "{{a}}:", "\xff", strings.Repeat("x", keyspace.MaxPrefixLength+1), strings.Repeat("x", 512)} {
 		_, err := Connect(t.Context(), "redis://127.0.0.1:1", Options{KeyPrefix: prefix})

@@ -25,7 +25,8 @@ var (
 	pageNamed  = regexp.MustCompile(`\bdocs/[\w/-]+\.md\b`)
 )
 
-// Every link in a page leads to a file of the repository and, if it names a heading, to a heading of that page.
+// Every link in a page leads to a file of the repository and, if it names a heading, to a heading
+// of that page.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	anchors := map[string]map[string]bool{}
@@ -52,8 +53,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// Links to other sites lead somewhere. That needs the network and changes by itself, so only a weekly workflow sets
-// LATCHKEY_TEST_LINKS.
+// Links to other sites lead somewhere. That needs the network and changes by itself, so only a
+// weekly workflow sets LATCHKEY_TEST_LINKS.
 func TestExternalLinks(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("LATCHKEY_TEST_LINKS") == "" {
@@ -76,7 +77,8 @@ func TestExternalLinks(t *testing.T) {
 	}
 }
 
-// reached requests a page, up to three times. A site that refuses programs has the page, as far as this test knows.
+// reached requests a page, up to three times. A site that refuses programs has the page, as far as
+// this test knows.
 func reached(ctx context.Context, url string) error {
 	var err error
 	for range 3 {
@@ -137,7 +139,8 @@ func TestIndexHasEveryPage(t *testing.T) {
 
 func pages(t *testing.T) []string { t.Helper(); return files(t, ".md") }
 
-// files returns the files of the repository with one of the endings, except hidden folders and results.
+// files returns the files of the repository with one of the endings, except hidden folders and
+// results.
 func files(t *testing.T, endings ...string) (found []string) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {

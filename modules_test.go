@@ -19,8 +19,8 @@ func goCommand(t *testing.T, args ...string) []byte {
 	return output
 }
 
-// A requirement of a module becomes a minimum version in every program that uses the module. A new requirement must be
-// added here, with a reason.
+// A requirement of a module becomes a minimum version in every program that uses the module. A new
+// requirement must be added here, with a reason.
 func TestModuleRequirements(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{
@@ -55,8 +55,8 @@ func TestModulesThatUsersCompile(t *testing.T) {
 	}, list("./latchkeytest"))
 }
 
-// The go command refuses to install a program from a module with replace directives, and ignores the replace
-// directives of required modules.
+// The go command refuses to install a program from a module with replace directives, and ignores
+// the replace directives of required modules.
 func TestModulesBesideCanBeReleased(t *testing.T) {
 	t.Parallel()
 	for _, folder := range []string{"cmd/latchkey", "latchkeytest", "latchkeyotel", "latchkeycron", "latchkeygoredis"} {

@@ -1,8 +1,8 @@
 //go:build ignore
 
-// Goreleaser reads a settings file of goreleaser, and fails if it finds an unknown setting. It is built in a module of
-// its own: see .ci/run. It does not check whether the settings fit together: the release workflow does that with
-// "goreleaser check", which it need not compile first.
+// Goreleaser reads a settings file of goreleaser, and fails if it finds an unknown setting. It is
+// built in a module of its own: see .ci/run. It does not check whether the settings fit together:
+// the release workflow does that with "goreleaser check", which it need not compile first.
 package main
 
 import (

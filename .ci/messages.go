@@ -1,7 +1,8 @@
 //go:build ignore
 
-// Messages DIR: writes the messages and help texts of Go files into DIR, for the prose linter. Each source file gets
-// a text file there. The text file has each string on the line that the string has in the source.
+// Messages DIR: writes the messages and help texts of Go files into DIR, for the prose linter. Each
+// source file gets a text file there. The text file has each string on the line that the string has
+// in the source.
 package main
 
 import (

@@ -1,8 +1,9 @@
 //go:build ignore
 
-// Snippets compiles the Go code in the pages for users: a page whose code does not compile fails CI. A block that begins
-// with "package" is a program, a block with functions is a file, and any other block is the body of a function with the
-// usual names declared. A snippet may leave a name unused.
+// Snippets compiles the Go code in the pages for users: a page whose code does not compile fails
+// CI. A block that begins with "package" is a program, a block with functions is a file, and any
+// other block is the body of a function with the usual names declared. A snippet may leave a name
+// unused.
 package main
 
 import (
@@ -146,7 +147,8 @@ func markdown() (pages []string, err error) {
 	return pages, nil
 }
 
-// source makes a file from a snippet that begins at a line of a page. The compiler reports the lines of the page.
+// source makes a file from a snippet that begins at a line of a page. The compiler reports the
+// lines of the page.
 func source(page string, line int, code string) string {
 	at := fmt.Sprintf("//line %s:%d\n", page, line)
 	if strings.HasPrefix(code, "package ") {
@@ -165,7 +167,8 @@ func source(page string, line int, code string) string {
 	return "package snippet\n" + head.String() + code
 }
 
-// compile builds files that an overlay places in this module, each as a package, and returns the errors that matter.
+// compile builds files that an overlay places in this module, each as a package, and returns the
+// errors that matter.
 func compile(scratch string, files map[string]string) string {
 	overlay := filepath.Join(scratch, "overlay.json")
 	list, err := json.Marshal(map[string]map[string]string{"Replace": files})

@@ -52,8 +52,8 @@ func axis(tick int) string {
 	return ""
 }
 
-// hidden reports whether a row is not drawn: it is a variant of another peer, in a plot that has several bars
-// for each peer.
+// hidden reports whether a row is not drawn: it is a variant of another peer, in a plot that has
+// several bars for each peer.
 func (r row) hidden() bool { return r.size > 0 && strings.Contains(r.peer, "-") }
 
 // title returns the text before the bar.

@@ -5,11 +5,12 @@ import "time"
 // clientCounts are the numbers of clients of the workloads that show the growth with clients.
 var clientCounts = []int{8, 100, 400}
 
-// clientsTime is how many times as long as others these workloads measure. Each of 400 clients has to
-// get several grants, or its share says nothing.
+// clientsTime is how many times as long as others these workloads measure. Each of 400 clients has
+// to get several grants, or its share says nothing.
 const clientsTime = 6
 
-// clientsLimit is how long the last of many clients may wait after the measured time. Redisson needs most of it.
+// clientsLimit is how long the last of many clients may wait after the measured time. Redisson
+// needs most of it.
 const clientsLimit = 20 * time.Second
 
 var clientsColumns = []Column{
@@ -17,7 +18,8 @@ var clientsColumns = []Column{
 	{overlapsMetric, 0},
 }
 
-// manyClients is a workload in which each client has one goroutine, as if it were a process of a fleet.
+// manyClients is a workload in which each client has one goroutine, as if it were a process of a
+// fleet.
 func manyClients(name, title string, k kind) Workload {
 	return Workload{
 		Name: name, Title: title, Primary: "grants/s", Beside: fairnessMetric, Columns: clientsColumns, Sizes: clientCounts,
@@ -28,8 +30,8 @@ func manyClients(name, title string, k kind) Workload {
 	}
 }
 
-// fairnessMetric is Jain's index over the goroutines: 1 if all got the same number of grants, and 1/n
-// if one of n got them all.
+// fairnessMetric is Jain's index over the goroutines: 1 if all got the same number of grants, and
+// 1/n if one of n got them all.
 const fairnessMetric = "fairness"
 
 // fairness returns Jain's index of some shares, or 0 if nobody got anything.
@@ -57,8 +59,8 @@ func (s *settings) sizes(w Workload) []int {
 	return w.Sizes
 }
 
-// linksOf returns the round trips over which a workload is measured. With many clients, the proxy of a
-// link would need more of the processor than the server.
+// linksOf returns the round trips over which a workload is measured. With many clients, the proxy
+// of a link would need more of the processor than the server.
 func (s *settings) linksOf(w Workload) []time.Duration {
 	if len(w.Sizes) == 0 {
 		return s.links

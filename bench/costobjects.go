@@ -49,8 +49,8 @@ func electionSteps(c *counting) ([]step, error) {
 	}, nil
 }
 
-// candidateSteps use a leader, and a candidate of another client. The cost of the resignation that elects the candidate
-// is not counted: the commands of the two clients overlap.
+// candidateSteps use a leader, and a candidate of another client. The cost of the resignation that
+// elects the candidate is not counted: the commands of the two clients overlap.
 func candidateSteps(c *counting) ([]step, error) {
 	e, other := c.one.NewElection("election2"), c.two.NewElection("election2")
 	var l *latchkey.Leadership

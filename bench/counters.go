@@ -19,8 +19,8 @@ type counters struct {
 	connections float64
 }
 
-// sent has the commands that clients send and scripts do not call. Redis counts the calls of scripts
-// in the same figures.
+// sent has the commands that clients send and scripts do not call. Redis counts the calls of
+// scripts in the same figures.
 var sent = []string{
 	"eval", "evalsha", "fcall", "script", "hello", "client", "select", "multi", "exec",
 	"subscribe", "unsubscribe", "psubscribe", "punsubscribe", "ssubscribe", "sunsubscribe", "blpop", "wait",

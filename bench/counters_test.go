@@ -10,7 +10,8 @@ import (
 const info = "# Memory\r\nused_memory:1000\r\nconnected_clients:3\r\nused_cpu_sys:0.5\r\nused_cpu_user:1.5\r\n" +
 	"cmdstat_evalsha:calls=10,usec=20\r\ncmdstat_set:calls=5,usec=1\r\ncmdstat_client|id:calls=2,usec=1\r\ncmdstat_ping:calls=7,usec=1\r\n"
 
-// Redis counts the calls of scripts in the same figures, so only commands that scripts do not call count.
+// Redis counts the calls of scripts in the same figures, so only commands that scripts do not call
+// count.
 func TestCommandsOfScriptsDoNotCount(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

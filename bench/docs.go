@@ -7,7 +7,8 @@ import (
 	"regexp"
 )
 
-// section matches a section of a page: the text between two comments. The first comment has its name.
+// section matches a section of a page: the text between two comments. The first comment has its
+// name.
 var section = regexp.MustCompile(`(?s)(<!-- bench (\S+) -->\n).*?(<!-- end -->)`)
 
 // fillPage puts texts into the sections of a page. A section without a text stays as it is.
@@ -38,8 +39,9 @@ const rawName = "results.md"
 // peersName is the name of the section of rawName that says what the peers are.
 const peersName = "peers"
 
-// writeDocs puts the tables into the page raw, and then the charts and the summary of these tables into
-// the page next to the directory of the plots. Sections about which this run says nothing stay as they are.
+// writeDocs puts the tables into the page raw, and then the charts and the summary of these tables
+// into the page next to the directory of the plots. Sections about which this run says nothing stay
+// as they are.
 func (b *bench) writeDocs(raw string) error {
 	texts := map[string]string{peersName: listPeers(peers())}
 	for _, c := range b.charts() {

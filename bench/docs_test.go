@@ -111,7 +111,8 @@ func TestSummaryTakesEachFigureFromItsTable(t *testing.T) {
 	assert.Empty(t, lines[4], "other peers have no figures")
 }
 
-// A run fills the tables that it has measured, and the plots that the page shows. It keeps the rest.
+// A run fills the tables that it has measured, and the plots that the page shows. It keeps the
+// rest.
 func TestDocsAreFilled(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

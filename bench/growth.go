@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// A Growth measures how long the scripts of operations take on the server while more and more items,
-// such as waiters or holds, are already there.
+// A Growth measures how long the scripts of operations take on the server while more and more
+// items, such as waiters or holds, are already there.
 type Growth struct {
 	Name, Title string
 	Beside      string // the items whose number grows
@@ -28,8 +28,8 @@ func growths() []Growth {
 	}
 }
 
-// measureGrowth measures all sizes once per repetition, so that a disturbance of the machine affects
-// all sizes. It must come last on a server, because it leaves the slow log on.
+// measureGrowth measures all sizes once per repetition, so that a disturbance of the machine
+// affects all sizes. It must come last on a server, because it leaves the slow log on.
 func (b *bench) measureGrowth(ctx context.Context, g Growth) {
 	for repetition := range b.repetitions {
 		for _, size := range growthSizes {

@@ -46,8 +46,8 @@ func growHolds(e *env, s *stopwatch) error {
 	return s.timePairs(clients[1].NewLock(growingName), lockOne, unlockOne)
 }
 
-// timeRenewals waits for two periods of renewal, and records the time per renewed hold. One script renews several
-// holds.
+// timeRenewals waits for two periods of renewal, and records the time per renewed hold. One script
+// renews several holds.
 func (s *stopwatch) timeRenewals() error {
 	scripts, err := s.scripts(func() error { time.Sleep(growingLease * 2 / 3); return nil })
 	if err != nil {

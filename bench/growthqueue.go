@@ -125,8 +125,8 @@ func (e *env) length(command, key string) (int64, error) {
 	return e.server.Do(e.ctx, e.server.B().Arbitrary(command).Keys(key).Build()).AsInt64()
 }
 
-// awaitLength returns when a key has want members. It polls, with a pause, so that its commands do not disturb the
-// measurement.
+// awaitLength returns when a key has want members. It polls, with a pause, so that its commands do
+// not disturb the measurement.
 func (e *env) awaitLength(command, key string, want int64) error {
 	for end := time.Now().Add(drainLimit); time.Now().Before(end); time.Sleep(100 * time.Microsecond) {
 		if n, err := e.length(command, key); err != nil || n == want {

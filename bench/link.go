@@ -19,8 +19,8 @@ type link struct {
 	conns  []net.Conn
 }
 
-// startLink starts a link on a free port of the loopback interface. The link adds twice the delay to
-// a round trip.
+// startLink starts a link on a free port of the loopback interface. The link adds twice the delay
+// to a round trip.
 func startLink(ctx context.Context, server string, delay time.Duration) (*link, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")

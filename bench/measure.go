@@ -19,7 +19,8 @@ import (
 // a child.
 const orderVariable = "LATCHKEY_BENCH_ORDER"
 
-// childLimit is how long a child may take in addition to multiples of the measured time and to the lease.
+// childLimit is how long a child may take in addition to multiples of the measured time and to the
+// lease.
 const childLimit = 30 * time.Second
 
 // A result is the result of a child. If Error is set, Metrics may still have overlaps.
@@ -56,8 +57,8 @@ func measure(ctx context.Context, o order, limit time.Duration) result {
 	return parseResult(output, err, stderr.String())
 }
 
-// parseResult reads the last line of the output. If there is no result, it reports the first line of
-// stderr, which is the message of a panic.
+// parseResult reads the last line of the output. If there is no result, it reports the first line
+// of stderr, which is the message of a panic.
 func parseResult(output []byte, ended error, stderr string) result {
 	lines := bytes.Split(bytes.TrimSpace(output), []byte("\n"))
 	var r result

@@ -63,8 +63,8 @@ func (m *monitor) read() (commands, calls int, err error) {
 	}
 }
 
-// quiet is like read, but returns only after no command has come for a while: the client may send commands in the
-// background after the operation.
+// quiet is like read, but returns only after no command has come for a while: the client may send
+// commands in the background after the operation.
 func (m *monitor) quiet() (commands, calls int, err error) {
 	for idle := 0; idle < 3; idle++ {
 		time.Sleep(10 * time.Millisecond)

@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// A plot is a drawing in SVG, without fonts of its own. It has a background, because the page around it
-// may be dark where the viewer of the plot is light, or the other way around. Later fields are drawn over
-// earlier ones.
+// A plot is a drawing in SVG, without fonts of its own. It has a background, because the page
+// around it may be dark where the viewer of the plot is light, or the other way around. Later
+// fields are drawn over earlier ones.
 type plot struct {
 	XMLName xml.Name   `xml:"http://www.w3.org/2000/svg svg"`
 	Width   float64    `xml:"width,attr"`

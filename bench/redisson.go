@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// redisson is Redisson in a Java virtual machine, which runs the same workloads as this program. This
-// program reads the counters of the server.
+// redisson is Redisson in a Java virtual machine, which runs the same workloads as this program.
+// This program reads the counters of the server.
 type redisson struct{}
 
 func (redisson) Name() string { return "redisson" }

@@ -116,8 +116,8 @@ func (b *bench) measureAll(ctx context.Context) {
 	}
 }
 
-// measureWorkload measures all peers once per repetition, so that a disturbance of the machine affects
-// all peers.
+// measureWorkload measures all peers once per repetition, so that a disturbance of the machine
+// affects all peers.
 func (b *bench) measureWorkload(ctx context.Context, w Workload, roundTrip time.Duration) {
 	repetitions := b.repetitions
 	if w.Once {
@@ -131,7 +131,8 @@ func (b *bench) measureWorkload(ctx context.Context, w Workload, roundTrip time.
 	}
 }
 
-// measurePeers measures all peers once, in random order. It adds the peers that have no such lock to missing.
+// measurePeers measures all peers once, in random order. It adds the peers that have no such lock
+// to missing.
 func (b *bench) measurePeers(ctx context.Context, w Workload, s sample, missing map[string]bool) {
 	for _, i := range rand.Perm(len(b.peers)) {
 		p := b.peers[i]

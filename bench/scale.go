@@ -11,11 +11,12 @@ type scale struct {
 	low, high float64 // low is 0 if the scale is linear
 }
 
-// logarithmicFrom is how many times as large as the smallest value the largest is on a logarithmic scale.
+// logarithmicFrom is how many times as large as the smallest value the largest is on a logarithmic
+// scale.
 const logarithmicFrom = 50
 
-// newScale returns a scale for the values. A logarithmic one begins at half of the smallest value or
-// below, so that this value can be told from 0.
+// newScale returns a scale for the values. A logarithmic one begins at half of the smallest value
+// or below, so that this value can be told from 0.
 func newScale(values []float64) scale {
 	s, least := scale{}, math.Inf(1)
 	for _, v := range values {
@@ -48,7 +49,8 @@ func (s scale) at(value float64) float64 {
 	return value / s.high
 }
 
-// ticks returns the powers of ten of a logarithmic scale, or up to six round values of a linear one.
+// ticks returns the powers of ten of a logarithmic scale, or up to six round values of a linear
+// one.
 func (s scale) ticks() []float64 {
 	var ticks []float64
 	if s.logarithmic() {
@@ -64,8 +66,8 @@ func (s scale) ticks() []float64 {
 	return ticks
 }
 
-// step returns the least of 1, 2, 5, 10, 20, 50 and so on, and of their fractions, with which at most
-// five steps lead to the highest value.
+// step returns the least of 1, 2, 5, 10, 20, 50 and so on, and of their fractions, with which at
+// most five steps lead to the highest value.
 func (s scale) step() float64 {
 	if s.high == 0 {
 		return 0

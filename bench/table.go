@@ -31,7 +31,8 @@ type table struct {
 // A round is one repetition with one size.
 type round struct{ size, repetition int }
 
-// tabulate returns the rows of a workload over a link, in the order of the peers and then of the sizes.
+// tabulate returns the rows of a workload over a link, in the order of the peers and then of the
+// sizes.
 func tabulate(samples []sample, w Workload, link time.Duration, peers []string) table {
 	t := table{workload: w, link: link}
 	floors := map[round]float64{}

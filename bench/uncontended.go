@@ -34,8 +34,8 @@ func uncontended(e *env, goroutines int) (Metrics, error) {
 	return m, nil
 }
 
-// acquireAndRelease acquires and releases the lock until the window ends. It returns the time of each
-// pair that lies in the measured time.
+// acquireAndRelease acquires and releases the lock until the window ends. It returns the time of
+// each pair that lies in the measured time.
 func acquireAndRelease(ctx context.Context, w *window, l Locker, key string) ([]time.Duration, error) {
 	var pairs []time.Duration
 	for !w.ended() {

@@ -29,8 +29,8 @@ type crowd struct {
 	granted chan time.Time
 }
 
-// waiting counts the cost of waiters while they wait, and how soon one of them gets the lock after its
-// release. It leaves the others waiting, because the process ends.
+// waiting counts the cost of waiters while they wait, and how soon one of them gets the lock after
+// its release. It leaves the others waiting, because the process ends.
 func waiting(e *env) (Metrics, error) {
 	clients, err := e.openMany(2)
 	if err != nil {

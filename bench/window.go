@@ -64,7 +64,8 @@ func (w *window) run() (from, to counters, err error) {
 	return from, to, w.drain()
 }
 
-// drain waits for the workers. A worker that waits for the lock gets it after the workers before it.
+// drain waits for the workers. A worker that waits for the lock gets it after the workers before
+// it.
 func (w *window) drain() error {
 	done := make(chan struct{})
 	go func() {

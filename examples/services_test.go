@@ -16,7 +16,8 @@ import (
 	"testing"
 )
 
-// A pod serves its probes, answers 409 while another request imports the same data, and finishes the import on SIGTERM.
+// A pod serves its probes, answers 409 while another request imports the same data, and finishes
+// the import on SIGTERM.
 func TestKubernetes(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("needs SIGTERM, which Windows does not have")

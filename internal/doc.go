@@ -1,5 +1,6 @@
-// Package internal has the inside of the library in rooms: packages with one duty each. A room imports rooms of its own
-// floor and of lower ones, and nothing imports the root. Only transport and what is above it sends.
+// Package internal has the inside of the library in rooms: packages with one duty each. A room
+// imports rooms of its own floor and of lower ones, and nothing imports the root. Only transport
+// and what is above it sends.
 //
 //	floor     | room       | duty
 //	base      | async      | running in parallel, a mutex first come first served, signals, the heap of what is due

@@ -2,9 +2,9 @@ package internal
 
 // The mutexes of the library, in the root and below this folder, in the order in which they are
 // locked: while one is held, only those below it may be locked. A line that says "itself" is an
-// exception for two of the same kind: a composite hold or a RedLock before its members, and a writing
-// ownership before the reading one of the same owner. tests/lockorder reads these tables, derives the order
-// from the code, and fails if the two differ.
+// exception for two of the same kind: a composite hold or a RedLock before its members, and a
+// writing ownership before the reading one of the same owner. tests/lockorder reads these tables,
+// derives the order from the code, and fails if the two differ.
 //
 // These may be held for long: during a request to the server, and while foreign code runs.
 //

@@ -26,17 +26,17 @@ var onlyIn = map[string][]string{
 	"github.com/google/uuid": {"base/identity"},
 }
 
-// ownKinds are the rooms that a room may know of the floor primitive: that of the two ways to store a lock for all, and
-// for what lists and frees all kinds of objects, those with keys that others do not have. A client for tests registers
-// the kinds whose locks are handed over, as the root does.
+// ownKinds are the rooms that a room may know of the floor primitive: that of the two ways to store
+// a lock for all, and for what lists and frees all kinds of objects, those with keys that others do
+// not have. A client for tests registers the kinds whose locks are handed over, as the root does.
 var ownKinds = map[string][]string{
 	"":                {"primitive/lock"},
 	"primitive/admin": {"primitive/lock", "primitive/rw"},
 	"testredis":       {"primitive/rw"},
 }
 
-// A room imports rooms of its own floor and of lower ones only, rueidis, the standard library, and what onlyIn names.
-// The packages are one folder or two below this one.
+// A room imports rooms of its own floor and of lower ones only, rueidis, the standard library, and
+// what onlyIn names. The packages are one folder or two below this one.
 func TestRooms_floors(t *testing.T) {
 	for room, files := range rooms(t) {
 		for _, file := range files {

@@ -16,22 +16,23 @@ import (
 // ErrNotLeader means that this process does not lead, or does not know that it does.
 var ErrNotLeader = errors.New("not the leader")
 
-// campaignPause is the time between two campaigns while the server refuses for a reason that somebody has to fix, such
-// as a missing permission.
+// campaignPause is the time between two campaigns while the server refuses for a reason that
+// somebody has to fix, such as a missing permission.
 const campaignPause = 5 * time.Second
 
-// Elector is a gocron.Elector: among the schedulers of all processes, one runs all jobs. It campaigns in the background
-// until Close, and campaigns again after each loss. Create one Elector per process, on a client of its own; it may
-// serve any number of schedulers.
+// Elector is a gocron.Elector: among the schedulers of all processes, one runs all jobs. It
+// campaigns in the background until Close, and campaigns again after each loss. Create one Elector
+// per process, on a client of its own; it may serve any number of schedulers.
 //
-// The election is that of [latchkey.Client.NewElection] with the same name. While the server keeps its data, IsLeader
-// returns nil in one process at a time, except after [latchkey.Client.ForceUnlock]. If the leader dies, another process
-// leads when the lease ends (latchkey.Options.Lease, 30 s by default).
+// The election is that of [latchkey.Client.NewElection] with the same name. While the server keeps
+// its data, IsLeader returns nil in one process at a time, except after
+// [latchkey.Client.ForceUnlock]. If the leader dies, another process leads when the lease ends
+// (latchkey.Options.Lease, 30 s by default).
 //
-// An Elector only decides which process may begin a run. A run in progress continues when the leadership is lost,
-// alongside the runs of the next leader: see [Elector.Leadership]. If the leadership changes around the time at which
-// a job is due, and the clocks of the two processes differ, that run may happen twice or not at all. A [Locker] does
-// not run a tick twice.
+// An Elector only decides which process may begin a run. A run in progress continues when the
+// leadership is lost, alongside the runs of the next leader: see [Elector.Leadership]. If the
+// leadership changes around the time at which a job is due, and the clocks of the two processes
+// differ, that run may happen twice or not at all. A [Locker] does not run a tick twice.
 type Elector struct {
 	election *latchkey.Election
 	value    string
@@ -47,8 +48,8 @@ type Elector struct {
 
 var _ gocron.Elector = (*Elector)(nil)
 
-// NewElector starts to campaign in the background and returns at once. The campaign ends when the Elector or the client
-// is closed.
+// NewElector starts to campaign in the background and returns at once. The campaign ends when the
+// Elector or the client is closed.
 func NewElector(client *latchkey.Client, name string, options ...ElectorOption) *Elector {
 	s := newElectorSettings(options)
 	ctx, stop := context.WithCancel(context.Background())
@@ -60,13 +61,15 @@ func NewElector(client *latchkey.Client, name string, options ...ElectorOption) 
 	return e
 }
 
-// IsLeader returns nil if this process leads at the time of the call. It sends no command and never blocks, even when
-// the server is unreachable. gocron calls it before each run, and skips the run if it returns an error.
+// IsLeader returns nil if this process leads at the time of the call. It sends no command and never
+// blocks, even when the server is unreachable. gocron calls it before each run, and skips the run
+// if it returns an error.
 //
-// Every error matches ErrNotLeader. If the campaign failed, the error also matches the error of the campaign. ErrClosed
-// (the client is closed) and ErrInvalid (the name or the value cannot be used) are final. After other errors, such as
-// ErrWrongKind or a missing permission, the Elector campaigns again every five seconds. While the server is
-// unreachable the campaign continues, and the error matches only ErrNotLeader.
+// Every error matches ErrNotLeader. If the campaign failed, the error also matches the error of the
+// campaign. ErrClosed (the client is closed) and ErrInvalid (the name or the value cannot be used)
+// are final. After other errors, such as ErrWrongKind or a missing permission, the Elector
+// campaigns again every five seconds. While the server is unreachable the campaign continues, and
+// the error matches only ErrNotLeader.
 func (e *Elector) IsLeader(context.Context) error {
 	if e.Leadership().Err() == nil {
 		return nil
@@ -78,19 +81,21 @@ func (e *Elector) IsLeader(context.Context) error {
 	return fmt.Errorf("latchkeycron: election %q: %w", e.election.Name(), err)
 }
 
-// Leadership returns the latest leadership of this process, or nil if the process never led. A nil Leadership behaves
-// like one that was resigned. A job uses it to get the term, and to learn that the leadership was lost while the job
-// runs, because a loss does not end the context that gocron passes to the job:
+// Leadership returns the latest leadership of this process, or nil if the process never led. A nil
+// Leadership behaves like one that was resigned. A job uses it to get the term, and to learn that
+// the leadership was lost while the job runs, because a loss does not end the context that gocron
+// passes to the job:
 //
 //	ctx = elector.Leadership().Context(ctx)
 func (e *Elector) Leadership() *latchkey.Leadership { return e.latest.Load() }
 
-// Close ends the campaign, and resigns if this process leads, so that the next process leads at once. Shut the scheduler
-// down first, so that no run continues alongside those of the next leader.
+// Close ends the campaign, and resigns if this process leads, so that the next process leads at
+// once. Shut the scheduler down first, so that no run continues alongside those of the next leader.
 //
-// A nil error means that this process does not lead and no longer campaigns. An error that matches ErrUnknownOutcome
-// means that the server has not confirmed the resignation: the next leader may have to wait until the lease ends. Any
-// other error is that of ctx, which ended first; the resignation continues. Close may be called again.
+// A nil error means that this process does not lead and no longer campaigns. An error that matches
+// ErrUnknownOutcome means that the server has not confirmed the resignation: the next leader may
+// have to wait until the lease ends. Any other error is that of ctx, which ended first; the
+// resignation continues. Close may be called again.
 func (e *Elector) Close(ctx context.Context) error {
 	e.stop()
 	select {
@@ -133,8 +138,8 @@ func (e *Elector) lead(ctx context.Context, l *latchkey.Leadership) error {
 	return nil
 }
 
-// refused stores why a campaign ended. It logs only the first of several failures in a row. It reports whether the
-// error is final.
+// refused stores why a campaign ended. It logs only the first of several failures in a row. It
+// reports whether the error is final.
 func (e *Elector) refused(err error) (final bool) {
 	if e.refusal.Swap(&err) == nil && !errors.Is(err, latchkey.ErrClosed) {
 		e.logger.Error("latchkeycron: the campaign failed; this process runs no jobs", "election", e.election.Name(), "error", err)

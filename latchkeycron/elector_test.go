@@ -55,7 +55,8 @@ func TestElectorThatIsClosedIsFollowedAtOnce(t *testing.T) {
 	})
 }
 
-// When a leader vanishes, the next one leads once the lease ends, and not before the first knows of its loss.
+// When a leader vanishes, the next one leads once the lease ends, and not before the first knows of
+// its loss.
 func TestElectorThatVanishesIsFollowedWithinALease(t *testing.T) {
 	inBubble(t, func(t *testing.T, server *latchkeytest.Server) {
 		doomed := server.Client()
@@ -112,7 +113,8 @@ func TestElectorWhoseLeadershipIsResigned(t *testing.T) {
 	})
 }
 
-// A server that does not answer does not delay IsLeader, and the leader leads until its lease is over.
+// A server that does not answer does not delay IsLeader, and the leader leads until its lease is
+// over.
 func TestIsLeaderAsksNobody(t *testing.T) {
 	inBubble(t, func(t *testing.T, server *latchkeytest.Server) {
 		e := latchkeycron.NewElector(server.Client(), "scheduler")

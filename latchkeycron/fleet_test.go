@@ -23,20 +23,20 @@ import (
 
 // Inside synctest.Test time is faked: a Sleep moves it, and takes no real time.
 
-// The fleets of these tests run in bubbles of testing/synctest: an hour takes no time, and a busy machine does not
-// delay a tick. Each scheduler has a clock and a client of its own.
+// The fleets of these tests run in bubbles of testing/synctest: an hour takes no time, and a busy
+// machine does not delay a tick. Each scheduler has a clock and a client of its own.
 //
-// Run the long form without -race: the race detector of Go 1.26 may crash in a bubble that spans a day
-// (golang/go#78156).
+// Run the long form without -race: the race detector of Go 1.26 may crash in a bubble that spans a
+// day (golang/go#78156).
 
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // the clients of killed processes log
 	os.Exit(m.Run())
 }
 
-// ticks returns the number of ticks of a test with a fleet. LATCHKEY_TEST_CRON_TICKS=1000 is the long form, which
-// runs without -race: the race detector of Go 1.26 becomes slow in a bubble that starts very many timers, and then
-// crashes. With 36 ticks that happened in 2 of 25 runs.
+// ticks returns the number of ticks of a test with a fleet. LATCHKEY_TEST_CRON_TICKS=1000 is the
+// long form, which runs without -race: the race detector of Go 1.26 becomes slow in a bubble that
+// starts very many timers, and then crashes. With 36 ticks that happened in 2 of 25 runs.
 func ticks(t *testing.T) int {
 	t.Helper()
 	if text := os.Getenv("LATCHKEY_TEST_CRON_TICKS"); text != "" {
@@ -90,7 +90,8 @@ func (l *ledger) each(t *testing.T, first, last, want int) map[string]int {
 	return by
 }
 
-// scheduler stands for a process: a gocron scheduler with a clock of its own and a job that is due each minute.
+// scheduler stands for a process: a gocron scheduler with a clock of its own and a job that is due
+// each minute.
 type scheduler struct {
 	gocron.Scheduler
 	refusals []error // why runs were skipped
@@ -120,8 +121,8 @@ func after(n int) {
 	synctest.Wait()
 }
 
-// Three schedulers whose clocks differ run each tick once, although one process is killed while it runs the job and
-// another one shuts down.
+// Three schedulers whose clocks differ run each tick once, although one process is killed while it
+// runs the job and another one shuts down.
 func TestEachTickIsRunOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, server *latchkeytest.Server) {
 		n, runs := ticks(t), newLedger()
@@ -171,14 +172,15 @@ func TestWithoutAtLeastALateSchedulerRunsTheTickAgain(t *testing.T) {
 	})
 }
 
-// An attempt that is retried while the server fails ends before the lock of a quick run is free again.
+// An attempt that is retried while the server fails ends before the lock of a quick run is free
+// again.
 func TestTheDefaultOutlastsAnAttemptThatIsRepeated(t *testing.T) {
 	t.Parallel()
 	assert.Greater(t, latchkeycron.DefaultAtLeast, 3*time.Second+time.Second)
 }
 
-// The leader, one of three schedulers, runs all ticks. When it shuts down, the next one leads at once; when it is
-// killed, the next one leads after the lease.
+// The leader, one of three schedulers, runs all ticks. When it shuts down, the next one leads at
+// once; when it is killed, the next one leads after the lease.
 func TestOneSchedulerLeads(t *testing.T) {
 	inBubble(t, func(t *testing.T, server *latchkeytest.Server) {
 		n, runs := ticks(t), newLedger()

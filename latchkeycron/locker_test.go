@@ -48,7 +48,8 @@ func TestLockOfAJob(t *testing.T) {
 	})
 }
 
-// A job that takes longer than AtLeast and the lease holds the lock until the job is done. Then the lock is free.
+// A job that takes longer than AtLeast and the lease holds the lock until the job is done. Then the
+// lock is free.
 func TestLongJob(t *testing.T) {
 	inBubble(t, func(t *testing.T, server *latchkeytest.Server) {
 		locker, other := latchkeycron.NewLocker(server.Client()), latchkeycron.NewLocker(server.Client())
@@ -75,7 +76,8 @@ func TestUnlockWorksAfterShutdown(t *testing.T) {
 	require.NoError(t, mustLock(t, locker, "nightly").Unlock(t.Context()))
 }
 
-// A job learns from its hold that the lock was lost. It finds the hold by the name of the job while it runs.
+// A job learns from its hold that the lock was lost. It finds the hold by the name of the job while
+// it runs.
 func TestAJobLearnsOfALoss(t *testing.T) {
 	inBubble(t, func(t *testing.T, server *latchkeytest.Server) {
 		client, other := server.Client(), server.Client()

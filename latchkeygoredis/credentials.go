@@ -11,7 +11,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// credentials returns the function that supplies the credentials of each connection, or nil if they never change.
+// credentials returns the function that supplies the credentials of each connection, or nil if they
+// never change.
 func credentials(o *redis.Options) func(rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
 	switch {
 	case o.StreamingCredentialsProvider != nil:
@@ -32,7 +33,8 @@ func credentials(o *redis.Options) func(rueidis.AuthCredentialsContext) (rueidis
 	return nil
 }
 
-// stream is the listener of a provider that sends new credentials. It subscribes when they are first needed.
+// stream is the listener of a provider that sends new credentials. It subscribes when they are
+// first needed.
 type stream struct {
 	provider    auth.StreamingCredentialsProvider
 	subscribing sync.Mutex
@@ -45,7 +47,8 @@ func (s *stream) OnNext(c auth.Credentials) { s.newest.Store(&c) }
 // OnError does nothing: the last credentials stay in use.
 func (s *stream) OnError(error) {}
 
-// current returns the newest credentials. Connections that open at the same time share the subscription.
+// current returns the newest credentials. Connections that open at the same time share the
+// subscription.
 func (s *stream) current(rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
 	s.subscribing.Lock()
 	defer s.subscribing.Unlock()

@@ -65,8 +65,8 @@ func (p *provider) change(password string) {
 	}
 }
 
-// ways are those by which go-redis learns the credentials from a provider. Credentials that do not change stand beside
-// them and have no effect.
+// ways are those by which go-redis learns the credentials from a provider. Credentials that do not
+// change stand beside them and have no effect.
 var ways = map[string]func(*redis.Options, *provider){
 	"a provider":                func(o *redis.Options, p *provider) { o.CredentialsProvider = p.current },
 	"a provider with a context": func(o *redis.Options, p *provider) { o.CredentialsProviderContext = p.withContext },

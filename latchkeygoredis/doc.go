@@ -18,10 +18,10 @@
 // of an existing client. A Dialer opens all connections, those to Sentinels too, and does the TLS
 // itself, as in go-redis.
 //
-// Providers of credentials are called for each connection, CredentialsProviderContext with a context
-// that ends after 5 s. A StreamingCredentialsProvider gets one subscription for the client, for as
-// long as the program runs. Open connections authenticate every minute with the newest credentials
-// that it has sent; OnError has no effect.
+// Providers of credentials are called for each connection, CredentialsProviderContext with a
+// context that ends after 5 s. A StreamingCredentialsProvider gets one subscription for the client,
+// for as long as the program runs. Open connections authenticate every minute with the newest
+// credentials that it has sent; OnError has no effect.
 //
 // # Refused
 //
@@ -33,9 +33,9 @@
 //     slots that the cluster itself reports, or Sentinels.
 //   - the Options of a client made by NewFailoverClient, which do not name the Sentinels. Pass the
 //     FailoverOptions.
-//   - a provider of credentials with Sentinels, because they would receive the credentials too. Clear
-//     it in a copy, and set AuthCredentialsFn in the result of [ClientOption] to a function that tells
-//     a Sentinel by the Address in its argument.
+//   - a provider of credentials with Sentinels, because they would receive the credentials too.
+//     Clear it in a copy, and set AuthCredentialsFn in the result of [ClientOption] to a function
+//     that tells a Sentinel by the Address in its argument.
 //
 // A redis.Ring has no counterpart: its servers are independent. Open a client for each.
 //
@@ -50,12 +50,14 @@
 // ContextTimeoutEnabled, MaxRetries, MinRetryBackoff, MaxRetryBackoff, DialerRetries,
 // DialerRetryTimeout, DialerRetryBackoff.
 //
-// Locks live on the master and are not cached: ReadOnly, ReplicaOnly, RouteByLatency, RouteRandomly,
-// UseDisconnectedReplicas, ClientSideCache, ClientSideCacheConfig, ClientSideCacheStrategy.
+// Locks live on the master and are not cached: ReadOnly, ReplicaOnly, RouteByLatency,
+// RouteRandomly, UseDisconnectedReplicas, ClientSideCache, ClientSideCacheConfig,
+// ClientSideCacheStrategy.
 //
 // Latchkey finds and watches the nodes by itself: MaxRedirects, ClusterStateReloadInterval,
-// ShardPicker, DisableRoutingPolicies, NodeAddress, FailingTimeoutSeconds, MaintNotificationsConfig,
-// PushNotificationProcessor, and NewClient, which every existing cluster client has.
+// ShardPicker, DisableRoutingPolicies, NodeAddress, FailingTimeoutSeconds,
+// MaintNotificationsConfig, PushNotificationProcessor, and NewClient, which every existing cluster
+// client has.
 //
 // The rest: DisableIdentity, DisableIndentity, IdentitySuffix, UnstableResp3.
 package latchkeygoredis

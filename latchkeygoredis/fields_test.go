@@ -16,8 +16,9 @@ import (
 	"github.com/latchkey-go/latchkey/latchkeygoredis"
 )
 
-// Each setting of go-redis matters and is in the package documentation, or is in its list of settings that are ignored.
-// So a setting that go-redis adds fails this test, until somebody has decided.
+// Each setting of go-redis matters and is in the package documentation, or is in its list of
+// settings that are ignored. So a setting that go-redis adds fails this test, until somebody has
+// decided.
 func TestEverySettingIsDecided(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("doc.go")
@@ -44,7 +45,8 @@ func TestEverySettingIsDecided(t *testing.T) {
 	}
 }
 
-// changesAnything reports whether a field of settings changes the result of the conversion, which may be an error.
+// changesAnything reports whether a field of settings changes the result of the conversion, which
+// may be an error.
 func changesAnything(t *testing.T, base any, field reflect.StructField) bool {
 	t.Helper()
 	before, err := convert(base)

@@ -21,7 +21,8 @@ import (
 
 var someTLS = &tls.Config{ServerName: "redis", MinVersion: tls.VersionTLS12}
 
-// On real servers, Sentinels and clusters, the tests of ../tests use these conversions: TestGoRedis_….
+// On real servers, Sentinels and clusters, the tests of ../tests use these conversions:
+// TestGoRedis_….
 
 // within returns a context that a busy machine does not outlast.
 func within(t *testing.T) context.Context {
@@ -60,7 +61,8 @@ func TestOpenUsesTheSameServer(t *testing.T) {
 	}
 }
 
-// seesAsOther checks that a go-redis client uses the database in which a client of Latchkey stores its locks.
+// seesAsOther checks that a go-redis client uses the database in which a client of Latchkey stores
+// its locks.
 func seesAsOther(t *testing.T, other redis.UniversalClient, client *latchkey.Client) {
 	t.Helper()
 	hold, err := client.NewMutex("name").Lock(within(t))
@@ -79,7 +81,8 @@ func counting(dialed *atomic.Int32) func(context.Context, string, string) (net.C
 	}
 }
 
-// Settings that locks cannot do without, and that have no counterpart, are refused before anything is dialed.
+// Settings that locks cannot do without, and that have no counterpart, are refused before anything
+// is dialed.
 func TestOpenRefuses(t *testing.T) {
 	t.Parallel()
 	onConnect := func(context.Context, *redis.Conn) error { return nil }
@@ -141,7 +144,8 @@ func TestUniversalOptions(t *testing.T) {
 	}
 }
 
-// The connections of locks have a name of their own, those to Sentinels too, if the client has a name.
+// The connections of locks have a name of their own, those to Sentinels too, if the client has a
+// name.
 func TestConnectionNames(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]string{"": "", "orders": "orders-locks"} {

@@ -27,10 +27,11 @@ func newCalls(meter metric.Meter) (*calls, error) {
 	return c, err
 }
 
-// WatchClient adds the calls of a client that wait to latchkey.calls.waiting, by kind, until stop is called. Each
-// collection reads the number from the client ([latchkey.Client.Waiting]): it cannot drift, and sends nothing. If you
-// watch several clients, the metric has their sums. Call WatchClient once for each client, and stop when you close the
-// client. For a nil client it does nothing.
+// WatchClient adds the calls of a client that wait to latchkey.calls.waiting, by kind, until stop
+// is called. Each collection reads the number from the client ([latchkey.Client.Waiting]): it
+// cannot drift, and sends nothing. If you watch several clients, the metric has their sums. Call
+// WatchClient once for each client, and stop when you close the client. For a nil client it does
+// nothing.
 func (o *Observer) WatchClient(c *latchkey.Client) (stop func()) {
 	if c == nil {
 		return func() {}
@@ -49,7 +50,8 @@ func (c *calls) watch(w *clientWatch) (stop func()) {
 	}
 }
 
-// observe adds up the clients. A kind for which calls have waited continues with 0, so that its series has no gaps.
+// observe adds up the clients. A kind for which calls have waited continues with 0, so that its
+// series has no gaps.
 func (c *calls) observe(_ context.Context, to metric.Int64Observer) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

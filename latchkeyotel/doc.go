@@ -6,13 +6,13 @@
 //	}
 //	client, err := latchkey.Connect(ctx, url, latchkey.Options{Observer: observer.Observe})
 //
-// One [Observer] serves any number of clients. It delays no lock: a client calls its observer after the event, from a
-// separate goroutine.
+// One [Observer] serves any number of clients. It delays no lock: a client calls its observer after
+// the event, from a separate goroutine.
 //
 // # Metrics
 //
-// Each metric has the attribute latchkey.kind, the kind of the object (see [latchkey.Kind]). Metrics of something that
-// ends also have latchkey.outcome. Times are in seconds.
+// Each metric has the attribute latchkey.kind, the kind of the object (see [latchkey.Kind]).
+// Metrics of something that ends also have latchkey.outcome. Times are in seconds.
 //
 //	latchkey.wait.duration      histogram        how long calls took to succeed or to give up
 //	latchkey.hold.duration      histogram        how long this process held locks and permits that have ids
@@ -38,13 +38,14 @@
 //
 // # Spans
 //
-// latchkey.wait covers a call from its beginning until it succeeds or gives up. latchkey.hold covers a hold from its
-// acquisition to its release or loss; failed renewals are events of that span. Both are children of the span in the
-// context of the call. A span is created when it ends: a hold that has not ended when the process exits leaves no span.
+// latchkey.wait covers a call from its beginning until it succeeds or gives up. latchkey.hold
+// covers a hold from its acquisition to its release or loss; failed renewals are events of that
+// span. Both are children of the span in the context of the call. A span is created when it ends: a
+// hold that has not ended when the process exits leaves no span.
 //
 // # Names
 //
-// Names of locks often contain ids of orders or users. They are attributes only with [WithNames], and on the gauges of
-// [Observer.Watch]. Without WithNames, all other metrics and all spans contain neither a name nor the text of an error,
-// which would contain the name.
+// Names of locks often contain ids of orders or users. They are attributes only with [WithNames],
+// and on the gauges of [Observer.Watch]. Without WithNames, all other metrics and all spans contain
+// neither a name nor the text of an error, which would contain the name.
 package latchkeyotel

@@ -8,12 +8,12 @@ import (
 )
 
 const (
-	// maxFailing limits the number of holds whose failed renewals are kept. Some holds never get an event for their
-	// end, because the client had too many events or was closed without an answer from the server. Without the limit
-	// they would be kept forever.
+	// maxFailing limits the number of holds whose failed renewals are kept. Some holds never get an
+	// event for their end, because the client had too many events or was closed without an answer
+	// from the server. Without the limit they would be kept forever.
 	maxFailing = 1024
-	// maxFailures limits the failed renewals that are kept for a hold. The first ones are kept: they show when the
-	// failures began.
+	// maxFailures limits the failed renewals that are kept for a hold. The first ones are kept:
+	// they show when the failures began.
 	maxFailures = 16
 )
 
@@ -35,7 +35,8 @@ type failedRenewal struct {
 	err error
 }
 
-// add keeps a failed renewal until the hold ends. If there are too many holds, it forgets an arbitrary one.
+// add keeps a failed renewal until the hold ends. If there are too many holds, it forgets an
+// arbitrary one.
 func (f *failing) add(e latchkey.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

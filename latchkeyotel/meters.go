@@ -22,8 +22,8 @@ type meters struct {
 	countdowns         metric.Int64Counter
 }
 
-// The bounds of the histograms, in seconds. They range from the time of a lock that is passed on in memory, or of a
-// fast round trip, to times that somebody should look at.
+// The bounds of the histograms, in seconds. They range from the time of a lock that is passed on in
+// memory, or of a fast round trip, to times that somebody should look at.
 var (
 	waitBounds = []float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300}
 	holdBounds = []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600}
@@ -57,8 +57,8 @@ func newMeters(meter metric.Meter, l *labels) (*meters, error) {
 	return m, errors.Join(append(errs, err)...)
 }
 
-// record adds an event to the metrics. It starts each series that an alert reads at 0, before there is anything to
-// count: Prometheus sees no increase in a series that starts at 1.
+// record adds an event to the metrics. It starts each series that an alert reads at 0, before there
+// is anything to count: Prometheus sees no increase in a series that starts at 1.
 func (m *meters) record(e latchkey.Event) {
 	ctx, kind := e.Context, m.of(e, "")
 	switch e.Type {

@@ -9,8 +9,9 @@ import (
 // scope is the name of the instrumentation scope.
 const scope = "github.com/latchkey-go/latchkey/latchkeyotel"
 
-// Observer turns events into metrics and spans. Its methods may be called from any goroutine, and one Observer
-// may serve several clients. It does not need to be closed: shut down the providers after the clients are closed.
+// Observer turns events into metrics and spans. Its methods may be called from any goroutine, and
+// one Observer may serve several clients. It does not need to be closed: shut down the providers
+// after the clients are closed.
 type Observer struct {
 	meters  *meters
 	tracers *tracers
@@ -18,7 +19,8 @@ type Observer struct {
 	next    func(latchkey.Event) // or nil
 }
 
-// New returns an observer. Its error says which instrument the meter provider refuses, or that a provider is nil.
+// New returns an observer. Its error says which instrument the meter provider refuses, or that a
+// provider is nil.
 func New(options ...Option) (*Observer, error) {
 	s := newSettings(options)
 	if s.meters == nil || s.tracers == nil {
@@ -36,7 +38,8 @@ func New(options ...Option) (*Observer, error) {
 	return &Observer{meters: m, tracers: newTracers(s.tracers.Tracer(scope), l), calls: waiting, next: s.next}, nil
 }
 
-// Observe records the event and then calls the observer of [WithNext]. Pass it as [latchkey.Options].Observer.
+// Observe records the event and then calls the observer of [WithNext]. Pass it as
+// [latchkey.Options].Observer.
 func (o *Observer) Observe(e latchkey.Event) {
 	if o.next != nil {
 		defer o.next(e)

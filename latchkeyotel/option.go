@@ -28,26 +28,27 @@ func newSettings(options []Option) settings {
 	return s
 }
 
-// WithMeterProvider sets where the metrics go. Default: the global provider, otel.GetMeterProvider. For no metrics,
-// use the one of go.opentelemetry.io/otel/metric/noop.
+// WithMeterProvider sets where the metrics go. Default: the global provider, otel.GetMeterProvider.
+// For no metrics, use the one of go.opentelemetry.io/otel/metric/noop.
 func WithMeterProvider(p metric.MeterProvider) Option {
 	return func(s *settings) { s.meters = p }
 }
 
-// WithTracerProvider sets where the spans go. Default: the global provider, otel.GetTracerProvider. For no spans,
-// use the one of go.opentelemetry.io/otel/trace/noop.
+// WithTracerProvider sets where the spans go. Default: the global provider, otel.GetTracerProvider.
+// For no spans, use the one of go.opentelemetry.io/otel/trace/noop.
 func WithTracerProvider(p trace.TracerProvider) Option {
 	return func(s *settings) { s.tracers = p }
 }
 
-// WithNames adds the attribute latchkey.name, the name of the object as the program gave it, to all metrics and
-// spans. It also adds the texts of errors, which contain the name, to spans. Each name is a series of its own in each
-// metric: use WithNames only if there are few names.
+// WithNames adds the attribute latchkey.name, the name of the object as the program gave it, to all
+// metrics and spans. It also adds the texts of errors, which contain the name, to spans. Each name
+// is a series of its own in each metric: use WithNames only if there are few names.
 func WithNames() Option {
 	return func(s *settings) { s.names = true }
 }
 
-// WithNext sets another observer that is called after this one, with each event, even if this one panics.
+// WithNext sets another observer that is called after this one, with each event, even if this one
+// panics.
 func WithNext(observe func(latchkey.Event)) Option {
 	return func(s *settings) { s.next = observe }
 }

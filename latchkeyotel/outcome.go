@@ -32,7 +32,8 @@ const (
 	OutcomeClosed   = "closed"   // [latchkey.ErrClosed]; for calls too
 )
 
-// outcomes maps errors to outcomes. The first error that matches decides, so the more specific one comes first.
+// outcomes maps errors to outcomes. The first error that matches decides, so the more specific one
+// comes first.
 var outcomes = []struct {
 	err     error
 	outcome string
@@ -70,8 +71,8 @@ func outcomeOf(e latchkey.Event, success string) string {
 	return failure(e.Err)
 }
 
-// isOrdinary reports whether an outcome is not an error of a span. Besides success, it is ordinary that the caller gives
-// up, or that another owner holds the lock.
+// isOrdinary reports whether an outcome is not an error of a span. Besides success, it is ordinary
+// that the caller gives up, or that another owner holds the lock.
 func isOrdinary(outcome string) bool {
 	switch outcome {
 	case OutcomeAcquired, OutcomeOpened, OutcomeReleased, OutcomeNotAcquired, OutcomeCanceled, OutcomeClosed:

@@ -17,8 +17,9 @@ const (
 	renewalFailed = "latchkey.renewal_failed"
 )
 
-// tracers creates spans. It creates a span when the span ends, with the length that the event reports, so it keeps
-// nothing for a hold that never gets an event for its end. Only failed renewals are kept.
+// tracers creates spans. It creates a span when the span ends, with the length that the event
+// reports, so it keeps nothing for a hold that never gets an event for its end. Only failed
+// renewals are kept.
 type tracers struct {
 	*labels
 
@@ -67,7 +68,8 @@ func (t *tracers) span(name string, e latchkey.Event, length time.Duration, outc
 	span.End(trace.WithTimestamp(e.Time))
 }
 
-// description returns the text of an error, or only its outcome if names, which the text contains, may not be shown.
+// description returns the text of an error, or only its outcome if names, which the text contains,
+// may not be shown.
 func (t *tracers) description(outcome string, err error) string {
 	if t.names && err != nil {
 		return err.Error()

@@ -13,30 +13,33 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// watchPatience limits how long a collection queries the server for all objects. Values that have not arrived by then
-// are missing from that collection.
+// watchPatience limits how long a collection queries the server for all objects. Values that have
+// not arrived by then are missing from that collection.
 const watchPatience = 2 * time.Second
 
 // Object is a named object of a client, such as a [latchkey.Semaphore].
 type Object interface{ Name() string }
 
-// Watch adds metrics whose values each collection queries from the server, with the names of the objects as the
-// attribute latchkey.name. It takes
+// Watch adds metrics whose values each collection queries from the server, with the names of the
+// objects as the attribute latchkey.name. It takes
 //
-//   - a [latchkey.Lock], [latchkey.RWLock], [latchkey.Election] or [latchkey.Barrier]: latchkey.waiters
+//   - a [latchkey.Lock], [latchkey.RWLock], [latchkey.Election] or [latchkey.Barrier]:
+//     latchkey.waiters
 //   - a [latchkey.Semaphore]: latchkey.permits.available, latchkey.permits.limit
 //   - a [latchkey.PermitSemaphore]: all three
 //   - a [latchkey.CountDownLatch]: latchkey.latch.count
 //
-// and returns an error for anything else, such as nil or the read side of an RWLock. latchkey.waiters is the length of
-// the queue on the server, of all processes. The queue of a fair lock or semaphore, of writers and of a barrier has each
-// waiter. The queue of another lock or PermitSemaphore has each client once, for all its goroutines:
-// [Observer.WatchClient] counts those. The waiters of a latch, and readers, are in no queue, and those of a Semaphore
-// are not queried.
+// and returns an error for anything else, such as nil or the read side of an RWLock.
+// latchkey.waiters is the length of the queue on the server, of all processes. The queue of a fair
+// lock or semaphore, of writers and of a barrier has each waiter. The queue of another lock or
+// PermitSemaphore has each client once, for all its goroutines: [Observer.WatchClient] counts
+// those. The waiters of a latch, and readers, are in no queue, and those of a Semaphore are not
+// queried.
 //
-// An object that is not set has no values. Each object costs one to three round trips per collection. A collection takes
-// 2 s at most: later values are missing, and the error goes to the OpenTelemetry error handler. Watch an object in one
-// process only; otherwise each process reports the same values.
+// An object that is not set has no values. Each object costs one to three round trips per
+// collection. A collection takes 2 s at most: later values are missing, and the error goes to the
+// OpenTelemetry error handler. Watch an object in one process only; otherwise each process reports
+// the same values.
 //
 // Unregister the result before you close the client of the objects.
 func (o *Observer) Watch(objects ...Object) (metric.Registration, error) {
@@ -130,7 +133,8 @@ func (g gauges) queued(kind latchkey.Kind, o inspected) look {
 	}
 }
 
-// lister is an object whose queue may have entries of waiters that have left, which its list leaves out.
+// lister is an object whose queue may have entries of waiters that have left, which its list leaves
+// out.
 type lister interface {
 	Object
 	Waiters(ctx context.Context) ([]latchkey.Waiter, error)

@@ -166,7 +166,8 @@ func limitRealTime() func() bool {
 	return limit.Stop
 }
 
-// A label lasts for as long as its client holds something. After a crash it lasts as long as the leases.
+// A label lasts for as long as its client holds something. After a crash it lasts as long as the
+// leases.
 func TestLabelsInABubble(t *testing.T) {
 	defer limitRealTime()()
 	synctest.Test(t, func(t *testing.T) {

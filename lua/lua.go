@@ -75,7 +75,8 @@ func Text(name string) string {
 }
 
 // expand calls f with the lines of a file and of the fragments that it includes, except those that
-// its script has seen. What an indented line includes belongs to its block, and is not seen after it.
+// its script has seen. What an indented line includes belongs to its block, and is not seen after
+// it.
 func expand(name, indent string, seen map[string]bool, f func(file, line string)) {
 	for line := range strings.Lines(read(name)) {
 		trimmed := strings.TrimLeft(line, " ")

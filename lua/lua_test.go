@@ -51,7 +51,8 @@ func TestInputs(t *testing.T) {
 	}
 }
 
-// What a block includes is not seen after it. A fragment is included once in a block, and in those within it.
+// What a block includes is not seen after it. A fragment is included once in a block, and in those
+// within it.
 func TestText(t *testing.T) {
 	text := Text("fair/release")
 	assert.True(t, strings.HasPrefix(text, "local key, queue, deadlines, notes, tokens = KEYS[1], "), text)

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Every name in a script is a local where it is used: a mistake would only show when the line runs. Where a fragment is
-// included, so are the names that it needs.
+// Every name in a script is a local where it is used: a mistake would only show when the line runs.
+// Where a fragment is included, so are the names that it needs.
 func TestNamesAreLocals(t *testing.T) {
 	for _, name := range Names() {
 		for file, names := range undefined(name, true) {
@@ -55,8 +55,9 @@ var (
 		then true until while KEYS ARGV redis string table math tonumber tostring type unpack ipairs select pcall`)
 )
 
-// undefined returns, for each file that is included, the names in it that are not locals where they are. It relies on
-// the indentation: a name is known from its line on, up to a line with less indentation.
+// undefined returns, for each file that is included, the names in it that are not locals where they
+// are. It relies on the indentation: a name is known from its line on, up to a line with less
+// indentation.
 func undefined(name string, withNeeds bool) map[string]map[string]bool {
 	type local struct {
 		name  string

@@ -13,10 +13,11 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// A lock with AtLeast stays taken for its minimum time, even if the holder releases it, dies or is closed. The tests
-// compare with the expiry on the server, which must be late enough.
+// A lock with AtLeast stays taken for its minimum time, even if the holder releases it, dies or is
+// closed. The tests compare with the expiry on the server, which must be late enough.
 
-// stayTaken is a lock that must stay taken for d after its acquisition, which happened between before and after.
+// stayTaken is a lock that must stay taken for d after its acquisition, which happened between
+// before and after.
 type stayTaken struct {
 	admin         *rig.Admin
 	name          string
@@ -110,7 +111,8 @@ func TestAtLeastOutlivesUnlock(t *testing.T) {
 	})
 }
 
-// Until the minimum time is over the hold is renewed like any other. After it, Unlock frees the lock.
+// Until the minimum time is over the hold is renewed like any other. After it, Unlock frees the
+// lock.
 func TestAtLeastIsOver(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -181,8 +183,8 @@ func TestAtLeastWithAGuest(t *testing.T) {
 	}, reentrant, guests)
 }
 
-// Waiters acquire the lock when the minimum time is over, and not before: waiters of the same client, waiters of other
-// clients, and readers. Messages wake them: the next poll is far away.
+// Waiters acquire the lock when the minimum time is over, and not before: waiters of the same
+// client, waiters of other clients, and readers. Messages wake them: the next poll is far away.
 func TestAtLeastKeepsWaitersOut(t *testing.T) {
 	t.Parallel()
 	for where, own := range map[string]bool{"of the same client": true, "of another client": false} {
@@ -241,8 +243,8 @@ func keepsWaitersOut(t *testing.T, k kind, own bool) {
 	rig.Eventually(t, soon, "the lock is free", free(admin, name))
 }
 
-// AtLeast also works for a lock that was waited for, although a release grants the lock for a short time only and a
-// hold passed on inside a client has only the rest of a lease.
+// AtLeast also works for a lock that was waited for, although a release grants the lock for a short
+// time only and a hold passed on inside a client has only the rest of a lease.
 func TestAtLeastOfAWaiter(t *testing.T) {
 	t.Parallel()
 	for where, own := range map[string]bool{"of the same client": true, "of another client": false} {
@@ -276,8 +278,8 @@ func TestAtLeastOfAWaiter(t *testing.T) {
 	}
 }
 
-// A MaxHold ends the hold, and its key, no sooner than the lock may be free. A write lock with AtLeast cannot be
-// downgraded.
+// A MaxHold ends the hold, and its key, no sooner than the lock may be free. A write lock with
+// AtLeast cannot be downgraded.
 func TestAtLeastWithOtherOptions(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -321,7 +323,8 @@ func TestAtLeastWithOtherOptions(t *testing.T) {
 	mustUnlock(t, other)
 }
 
-// Redis stores only an owner, in Redisson's format, and the release publishes a message that makes waiters retry.
+// Redis stores only an owner, in Redisson's format, and the release publishes a message that makes
+// waiters retry.
 func TestGoldenAtLeast(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	admin, heard := rig.NewAdmin(t, server), hear(t, server, name)

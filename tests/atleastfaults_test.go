@@ -75,8 +75,8 @@ func TestAtLeastOutlivesAKilledHolder(t *testing.T) {
 	})
 }
 
-// The reply of each command is lost in turn. If the call acquired the lock, it stays taken. If the call failed, the
-// lock is free: the option applies only to a hold.
+// The reply of each command is lost in turn. If the call acquired the lock, it stays taken. If the
+// call failed, the lock is free: the option applies only to a hold.
 func TestAtLeastWithLostReplies(t *testing.T) {
 	t.Parallel()
 	rig.Long(t)

@@ -13,9 +13,11 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// A lock with AtLeast stays taken on the server that takes the place of its master, and in a slot that migrates.
+// A lock with AtLeast stays taken on the server that takes the place of its master, and in a slot
+// that migrates.
 
-// staysTaken checks that a lock that was released is taken for its former owner, and that nobody else acquires it.
+// staysTaken checks that a lock that was released is taken for its former owner, and that nobody
+// else acquires it.
 func (at stayTaken) staysTaken(t *testing.T, owner latchkey.Owner, lock anyLock) {
 	t.Helper()
 	at.stays(t)
@@ -29,8 +31,8 @@ func (at stayTaken) staysTaken(t *testing.T, owner latchkey.Owner, lock anyLock)
 	at.ends(t)
 }
 
-// waitsFor acquires a lock in the background, and releases it at once. check checks that it was not acquired before
-// its time.
+// waitsFor acquires a lock in the background, and releases it at once. check checks that it was not
+// acquired before its time.
 func (at stayTaken) waitsFor(t *testing.T, lock anyLock) (check func()) {
 	t.Helper()
 	ctx, done := within(t, time.Minute), make(chan acquisition, 1)
@@ -50,8 +52,8 @@ func (at stayTaken) waitsFor(t *testing.T, lock anyLock) (check func()) {
 	}
 }
 
-// The next master knows a lock that was released before the failover, and one that is released after it. Waiters
-// acquire it there when the time is over, and not before.
+// The next master knows a lock that was released before the failover, and one that is released
+// after it. Waiters acquire it there when the time is over, and not before.
 func TestAtLeastOutlivesAFailover(t *testing.T) {
 	t.Parallel()
 	const d = 5 * time.Second
@@ -77,8 +79,8 @@ func TestAtLeastOutlivesAFailover(t *testing.T) {
 	})
 }
 
-// A slot that stays half moved for longer than the lease does not free a lock that stays taken, and neither does the
-// end of the move.
+// A slot that stays half moved for longer than the lease does not free a lock that stays taken, and
+// neither does the end of the move.
 func TestMigration_of_locks_that_stay_taken(t *testing.T) {
 	t.Parallel()
 	rig.Long(t)

@@ -14,10 +14,10 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// A job is due once per tick, and the clocks of its schedulers differ. For the tests a tick is a number: all schedulers
-// ask for the lock, and the next tick begins when the lock is free. So it does not matter when a busy machine lets a
-// scheduler run, as long as all ask before the lock is free again. tickAttempts.late finds the ticks in which the machine
-// was too slow for that.
+// A job is due once per tick, and the clocks of its schedulers differ. For the tests a tick is a
+// number: all schedulers ask for the lock, and the next tick begins when the lock is free. So it
+// does not matter when a busy machine lets a scheduler run, as long as all ask before the lock is
+// free again. tickAttempts.late finds the ticks in which the machine was too slow for that.
 
 // tickAttempt is what one scheduler did in one tick. Its times are those of the test.
 type tickAttempt struct {
@@ -46,7 +46,8 @@ func (all tickAttempts) runs() (n int) {
 	return n
 }
 
-// late reports whether a scheduler may have asked after the minimum time of the lock, when it was free again.
+// late reports whether a scheduler may have asked after the minimum time of the lock, when it was
+// free again.
 func (all tickAttempts) late() bool {
 	first, last := all[0].before, all[0].after
 	for _, a := range all {
@@ -60,8 +61,8 @@ func (all tickAttempts) late() bool {
 	return last.Sub(first) >= all[0].least-time.Millisecond
 }
 
-// checkOnce checks that exactly one scheduler ran the tick, and that the others know why they did not. It reports
-// whether it could tell: a late tick proves nothing.
+// checkOnce checks that exactly one scheduler ran the tick, and that the others know why they did
+// not. It reports whether it could tell: a late tick proves nothing.
 func (all tickAttempts) checkOnce(t *testing.T) bool {
 	t.Helper()
 	if all.late() {
@@ -76,8 +77,8 @@ func (all tickAttempts) checkOnce(t *testing.T) bool {
 	return true
 }
 
-// checkGaps checks that no two runs began within the minimum time of the lock, and counts the runs. Of two concurrent
-// attempts, either may have been first.
+// checkGaps checks that no two runs began within the minimum time of the lock, and counts the runs.
+// Of two concurrent attempts, either may have been first.
 func checkGaps(t *testing.T, all tickAttempts) (runs int) {
 	t.Helper()
 	ran := slices.DeleteFunc(slices.Clone(all), func(a tickAttempt) bool { return !a.ran() })
@@ -89,8 +90,8 @@ func checkGaps(t *testing.T, all tickAttempts) (runs int) {
 	return len(ran)
 }
 
-// manyTicks is from how many ticks on nine tenths must be in time: the long form needs an idle machine. A busy one may be
-// late in most of a few.
+// manyTicks is from how many ticks on nine tenths must be in time: the long form needs an idle
+// machine. A busy one may be late in most of a few.
 const manyTicks = 1000
 
 // checkShare checks that enough ticks could be judged: nine tenths of many, one of a few.
@@ -114,8 +115,8 @@ func lockGone(t *testing.T, admin *rig.Admin, name string) {
 	})
 }
 
-// Three schedulers do a short job once per tick: each tick has one run, and a late scheduler does not delay the next
-// tick.
+// Three schedulers do a short job once per tick: each tick has one run, and a late scheduler does
+// not delay the next tick.
 func TestAtLeastOncePerTick(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -145,11 +146,12 @@ func TestAtLeastOncePerTick(t *testing.T) {
 	})
 }
 
-// tickLeast is the minimum time of a lock on a machine that is never too slow. The first ticks are longer.
+// tickLeast is the minimum time of a lock on a machine that is never too slow. The first ticks are
+// longer.
 const tickLeast = 20 * time.Millisecond
 
-// nextLeast returns the minimum time for the next tick: twice as much after one for which the machine was too slow, and
-// otherwise a little less. So few ticks are late on a busy machine.
+// nextLeast returns the minimum time for the next tick: twice as much after one for which the
+// machine was too slow, and otherwise a little less. So few ticks are late on a busy machine.
 func nextLeast(least time.Duration, inTime bool) time.Duration {
 	if !inTime {
 		return min(2*least, time.Second)
@@ -157,8 +159,8 @@ func nextLeast(least time.Duration, inTime bool) time.Duration {
 	return max((least - least/50).Round(time.Millisecond), tickLeast)
 }
 
-// attemptTick is one tick: all schedulers try, each a little later than the previous one, and the first of them is
-// another one in each tick.
+// attemptTick is one tick: all schedulers try, each a little later than the previous one, and the
+// first of them is another one in each tick.
 func attemptTick(t *testing.T, locks []anyLock, tick int, least time.Duration) tickAttempts {
 	all := make(tickAttempts, len(locks))
 	var schedulers sync.WaitGroup

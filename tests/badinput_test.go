@@ -101,15 +101,16 @@ func TestBadDurations(t *testing.T) {
 	})
 }
 
-// Every duration gives either an error or a key with that time to live, rounded up to the millisecond.
+// Every duration gives either an error or a key with that time to live, rounded up to the
+// millisecond.
 func TestAnyLeaseIsHonouredOrRefused(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
 		server := rig.Shared()
 		admin, client := rig.NewAdmin(t, server), connect(t, server)
 		for i := range 100 {
-			// Each has its own name, because a lease of a few milliseconds ends for the holder slightly before the key
-			// expires.
+			// Each has its own name, because a lease of a few milliseconds ends for the holder
+			// slightly before the key expires.
 			name, lease := fmt.Sprintf("%s %d", rig.Name(t), i), randomDuration()
 			before := time.Now()
 			hold, err := k.open(client, name).TryLock(t.Context(), latchkey.Lease(lease))
@@ -133,7 +134,8 @@ func TestAnyLeaseIsHonouredOrRefused(t *testing.T) {
 // tooShort is a lease that may end before the reply arrives, on a busy machine.
 const tooShort = 10 * time.Second
 
-// refusedLease accepts two reasons: the lease is invalid, or so short that it ended before the reply arrived.
+// refusedLease accepts two reasons: the lease is invalid, or so short that it ended before the
+// reply arrived.
 func refusedLease(t *testing.T, lease time.Duration, err error) {
 	t.Helper()
 	if lease < shortestLease || lease > longestLease {
@@ -195,8 +197,8 @@ func TestBadOptions(t *testing.T) {
 	assert.ErrorIs(t, err, latchkey.ErrInvalid, "the connections are somebody else's")
 }
 
-// The client dials the address that the mapper returns, not the configured one. On servers that announce addresses of
-// other servers, every test with a proxy tests the mapper.
+// The client dials the address that the mapper returns, not the configured one. On servers that
+// announce addresses of other servers, every test with a proxy tests the mapper.
 func TestAddressMapper(t *testing.T) {
 	rig.Need(t, rig.Private, rig.Single)
 	server, asked := rig.Fresh(t), make(chan string, 100)
@@ -269,7 +271,8 @@ func TestWrongKindOfKey(t *testing.T) {
 	})
 }
 
-// A call that has no function to run is refused before it sends anything: otherwise it would acquire the lock and panic.
+// A call that has no function to run is refused before it sends anything: otherwise it would
+// acquire the lock and panic.
 func TestNoFunction(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	tap := rig.NewTap(t, server)

@@ -24,7 +24,8 @@ func barrierChannelOf(name string) string {
 	return "latchkey_barrier:{" + name + "}"
 }
 
-// With these options a party learns what happens by messages only, or by polls: its renewals are an hour apart.
+// With these options a party learns what happens by messages only, or by polls: its renewals are an
+// hour apart.
 var (
 	onlyMessages = latchkey.Options{Lease: 3 * time.Hour, Tuning: latchkey.Tuning{PollCeiling: 2 * time.Hour}, RetryBudget: soon}
 	onlyPolls    = latchkey.Options{Lease: 3 * time.Hour, Tuning: latchkey.Tuning{PollCeiling: pollCeiling}, RetryBudget: soon}
@@ -121,7 +122,8 @@ func TestGoldenBarrier(t *testing.T) {
 	}
 }
 
-// In each generation nobody goes on before all have arrived. All get the same generation number and different places.
+// In each generation nobody goes on before all have arrived. All get the same generation number and
+// different places.
 func TestBarrierGenerations(t *testing.T) {
 	for what, options := range map[string]latchkey.Options{"by message": onlyMessages, "all messages dropped": onlyPolls} {
 		t.Run(what, func(t *testing.T) {
@@ -178,8 +180,9 @@ func TestBarrierGenerations(t *testing.T) {
 	}
 }
 
-// With more callers than parties, exactly the number of parties goes on in each generation. At the end all callers are
-// canceled at an arbitrary time. A caller to which a busy machine does not answer then knows that it does not know.
+// With more callers than parties, exactly the number of parties goes on in each generation. At the
+// end all callers are canceled at an arbitrary time. A caller to which a busy machine does not
+// answer then knows that it does not know.
 func TestBarrierWithMoreCallersThanParties(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)

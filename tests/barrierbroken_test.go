@@ -24,8 +24,8 @@ func requireBroken(t testing.TB, err error, how string) {
 	assert.ErrorContains(t, err, how)
 }
 
-// A party that gives up breaks the generation for the others and gets an error of its own. The next generation works
-// normally.
+// A party that gives up breaks the generation for the others and gets an error of its own. The next
+// generation works normally.
 func TestBarrierGivenUp(t *testing.T) {
 	server := rig.Shared()
 	b := connect(t, server, onlyMessages).NewBarrier(rig.Name(t), 3)
@@ -92,7 +92,8 @@ func TestBarrierEndedContext(t *testing.T) {
 	assert.Zero(t, s)
 }
 
-// If the generation is complete, a party goes on like the others even if its context ends before it learns this.
+// If the generation is complete, a party goes on like the others even if its context ends before it
+// learns this.
 func TestBarrierCompleteWhenAPartyGivesUp(t *testing.T) {
 	server := rig.Shared()
 	tap := rig.NewTap(t, server)

@@ -17,7 +17,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// insider is a party of a Do in the background, whose function stays inside until it is sent away, or its test is over.
+// insider is a party of a Do in the background, whose function stays inside until it is sent away,
+// or its test is over.
 type insider struct {
 	ctx     context.Context // of the function, once it has begun
 	entered chan context.Context
@@ -92,8 +93,8 @@ func doesComplete(t *testing.T, b *latchkey.Barrier) {
 	}
 }
 
-// A party that is stopped when the first generation is complete, and has not learned that, is in the second one. That
-// does not complete without it, and breaks if it is killed.
+// A party that is stopped when the first generation is complete, and has not learned that, is in
+// the second one. That does not complete without it, and breaks if it is killed.
 func TestBarrierDoOfASlowParty(t *testing.T) {
 	t.Parallel()
 	for killed, lease := range map[bool]time.Duration{false: time.Hour, true: 3 * time.Second} {
@@ -125,7 +126,8 @@ func TestBarrierDoOfASlowParty(t *testing.T) {
 	}
 }
 
-// Close breaks the generation at once, even if the function goes on, and does not wait for the function.
+// Close breaks the generation at once, even if the function goes on, and does not wait for the
+// function.
 func TestBarrierDoClosedInside(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
@@ -330,7 +332,8 @@ func TestBarrierDo(t *testing.T) {
 	assert.Equal(t, parties, begun)
 }
 
-// A party of Do arrives at the end even if its context ended during the work, so that the others do not wait in vain.
+// A party of Do arrives at the end even if its context ended during the work, so that the others do
+// not wait in vain.
 func TestBarrierDoArrivesAlsoIfItsContextHasEnded(t *testing.T) {
 	t.Parallel()
 	client, name := connect(t, rig.Shared(), onlyMessages), rig.Name(t)

@@ -18,8 +18,8 @@ import (
 
 // Barrier.Do when processes, links, replies and servers fail.
 
-// barrierDoer is a process that calls Do with a function that ends with its context, or at once if told to. Its
-// arguments: name, the server's ticket, parties, "stay" or "return", and its lease.
+// barrierDoer is a process that calls Do with a function that ends with its context, or at once if
+// told to. Its arguments: name, the server's ticket, parties, "stay" or "return", and its lease.
 var barrierDoer = rig.Child("barrier doer", func(ctx context.Context, args []string) error {
 	parties, err1 := strconv.Atoi(args[2])
 	lease, err2 := time.ParseDuration(args[4])
@@ -38,8 +38,8 @@ var barrierDoer = rig.Child("barrier doer", func(ctx context.Context, args []str
 	return closeAll(context.Background())
 })
 
-// A process that is killed while its function runs breaks the generation for all within its lease: for a party that is
-// done and waits, and for one whose function runs.
+// A process that is killed while its function runs breaks the generation for all within its lease:
+// for a party that is done and waits, and for one whose function runs.
 func TestBarrierDoKilledInside(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
@@ -101,7 +101,8 @@ func TestBarrierDoOfAPartyThatVanishes(t *testing.T) {
 	doesComplete(t, b)
 }
 
-// Each reply is lost in turn, in every way. All enter and leave, and a late copy of any command has no effect.
+// Each reply is lost in turn, in every way. All enter and leave, and a late copy of any command has
+// no effect.
 func TestBarrierDoLostReplies(t *testing.T) {
 	t.Parallel()
 	rig.Long(t)

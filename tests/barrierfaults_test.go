@@ -16,8 +16,9 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// barrierWorker is a process that awaits a barrier for several generations and prints its progress. Its arguments:
-// name, the server's ticket, parties, generations, and its lease. With 0 generations it connects and never arrives.
+// barrierWorker is a process that awaits a barrier for several generations and prints its progress.
+// Its arguments: name, the server's ticket, parties, generations, and its lease. With 0 generations
+// it connects and never arrives.
 var barrierWorker = rig.Child("barrier worker", func(ctx context.Context, args []string) error {
 	parties, err1 := strconv.Atoi(args[2])
 	generations, err2 := strconv.Atoi(args[3])
@@ -46,8 +47,8 @@ var barrierWorker = rig.Child("barrier worker", func(ctx context.Context, args [
 	return closeAll(context.Background())
 })
 
-// A process killed while it waits breaks its generation within its lease. A process killed before it arrives, or after
-// it went on, does not affect that generation.
+// A process killed while it waits breaks its generation within its lease. A process killed before
+// it arrives, or after it went on, does not affect that generation.
 func TestBarrierKilledParty(t *testing.T) {
 	t.Parallel()
 	t.Run("while it waits", func(t *testing.T) {
@@ -108,8 +109,8 @@ func TestBarrierKilledParty(t *testing.T) {
 	})
 }
 
-// A party whose link is silent breaks the generation for the others within its lease. When its link works again, it
-// gets the same error as they did.
+// A party whose link is silent breaks the generation for the others within its lease. When its link
+// works again, it gets the same error as they did.
 func TestBarrierPartyThatVanishes(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
@@ -128,8 +129,8 @@ func TestBarrierPartyThatVanishes(t *testing.T) {
 	staysPending(t, next)
 }
 
-// barrierBehindTap returns the same barrier of two parties for a client with a direct connection, and for a client with
-// these options behind a tap.
+// barrierBehindTap returns the same barrier of two parties for a client with a direct connection,
+// and for a client with these options behind a tap.
 func barrierBehindTap(t *testing.T, options latchkey.Options) (direct, lossy *latchkey.Barrier, tap *rig.Tap) {
 	t.Helper()
 	server := rig.Shared()
@@ -138,8 +139,8 @@ func barrierBehindTap(t *testing.T, options latchkey.Options) (direct, lossy *la
 	return direct, connectVia(t, server, tap.Addr(), options).NewBarrier(direct.Name(), 2), tap
 }
 
-// eachBarrierLoss runs a test in which one of the first most commands of a party is lost, in every way. first says
-// whether that party arrives first.
+// eachBarrierLoss runs a test in which one of the first most commands of a party is lost, in every
+// way. first says whether that party arrives first.
 func eachBarrierLoss(t *testing.T, most int, test func(t *testing.T, direct, lossy *latchkey.Barrier, tap *rig.Tap, first bool)) {
 	t.Helper()
 	for _, each := range losses {
@@ -156,8 +157,8 @@ func eachBarrierLoss(t *testing.T, most int, test func(t *testing.T, direct, los
 	}
 }
 
-// Each reply is lost in turn, in every way. An arrival counts once, all parties go on together, and the barrier works
-// afterwards.
+// Each reply is lost in turn, in every way. An arrival counts once, all parties go on together, and
+// the barrier works afterwards.
 func TestBarrierLostReplies(t *testing.T) {
 	t.Parallel()
 	rig.Long(t)
@@ -185,8 +186,8 @@ func TestBarrierLostReplies(t *testing.T) {
 	})
 }
 
-// An arrival without a reply is undone when its party gives up: it does not count in a later generation. If the arrival
-// completed the generation, it stays complete.
+// An arrival without a reply is undone when its party gives up: it does not count in a later
+// generation. If the arrival completed the generation, it stays complete.
 func TestBarrierArrivalInDoubt(t *testing.T) {
 	t.Parallel()
 	for _, each := range losses {
@@ -312,7 +313,8 @@ func TestBarrierLostByTheServer(t *testing.T) {
 	})
 }
 
-// On a server that is out of memory no party can arrive. Waiting parties can leave, and they learn the outcome.
+// On a server that is out of memory no party can arrive. Waiting parties can leave, and they learn
+// the outcome.
 func TestBarrierOutOfMemory(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Settings)
@@ -356,8 +358,8 @@ func barrierOutOfMemory(t *testing.T, server *rig.Server, lease time.Duration) e
 	return nil
 }
 
-// Processes go through generations at full speed, and one of them is killed at an arbitrary time. The others end within
-// its lease if it had arrived, or else when their time is over. Nobody hangs.
+// Processes go through generations at full speed, and one of them is killed at an arbitrary time.
+// The others end within its lease if it had arrived, or else when their time is over. Nobody hangs.
 func TestBarrierProcesses(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)

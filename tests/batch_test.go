@@ -15,9 +15,9 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// If a server or a proxy refuses a batch of renewals because of one key, the client halves the batch until it finds
-// that key, rather than renewing each hold alone. The other holds are renewed in time, even with a distant server, and
-// can be released during this.
+// If a server or a proxy refuses a batch of renewals because of one key, the client halves the
+// batch until it finds that key, rather than renewing each hold alone. The other holds are renewed
+// in time, even with a distant server, and can be released during this.
 func TestRefusedBatchIsDivided(t *testing.T) {
 	t.Parallel()
 	const lease, many = 6 * time.Second, 64

@@ -16,8 +16,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// borrowedSettings are the settings of rueidis clients made by the application. They change how a client retries,
-// orders, pools and cancels.
+// borrowedSettings are the settings of rueidis clients made by the application. They change how a
+// client retries, orders, pools and cancels.
 func borrowedSettings() map[string]func(*rueidis.ClientOption) {
 	return map[string]func(*rueidis.ClientOption){
 		"defaults":          func(*rueidis.ClientOption) {},
@@ -102,15 +102,16 @@ func TestBorrowed_clients_exclude_wake_and_renew(t *testing.T) {
 	})
 }
 
-// A call obeys its context even if the borrowed client does not (FM-05, FM-24), and an acquisition in doubt is undone.
+// A call obeys its context even if the borrowed client does not (FM-05, FM-24), and an acquisition
+// in doubt is undone.
 func TestBorrowed_clients_obey_contexts_and_undo(t *testing.T) {
 	t.Parallel()
 	patience := latchkey.Options{Lease: time.Hour, RetryBudget: time.Hour}
 	eachBorrowed(t, patience, func(t *testing.T, tap *rig.Tap, a, b *latchkey.Client) {
 		name := rig.Name(t)
 		openConnections(t, a, b)
-		// Hold every reply: rueidis retries a command and may get its reply in time if the connection reaches the end
-		// of its lifetime.
+		// Hold every reply: rueidis retries a command and may get its reply in time if the
+		// connection reaches the end of its lifetime.
 		held := tap.HoldReplies(rig.Mentions(name))
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()

@@ -15,8 +15,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// waits returns the ways to wait without a deadline. Each lets the client other take something and returns a call of
-// the client here that waits for it.
+// waits returns the ways to wait without a deadline. Each lets the client other take something and
+// returns a call of the client here that waits for it.
 func waits() map[string]func(t *testing.T, other, here *latchkey.Client, name string) func(context.Context) error {
 	ways := map[string]func(t *testing.T, other, here *latchkey.Client, name string) func(context.Context) error{
 		"Semaphore": func(t *testing.T, other, here *latchkey.Client, name string) func(context.Context) error {
@@ -61,7 +61,8 @@ func waits() map[string]func(t *testing.T, other, here *latchkey.Client, name st
 	return ways
 }
 
-// A call that waits without a deadline ends with an error when the application closes the rueidis client that it lent.
+// A call that waits without a deadline ends with an error when the application closes the rueidis
+// client that it lent.
 func TestClosedBorrowedClient_ends_every_wait(t *testing.T) {
 	for name, wait := range waits() {
 		t.Run(name, func(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// Acquisitions that wait for a slow replica do not delay other calls of the client, also when a borrowed client has left a
-// former master.
+// Acquisitions that wait for a slow replica do not delay other calls of the client, also when a
+// borrowed client has left a former master.
 func TestBorrowed_blocking_commands_delay_nothing(t *testing.T) {
 	t.Parallel()
 	f := newFixedEndpoint(t)

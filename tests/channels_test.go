@@ -18,10 +18,11 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// Redisson's rule for hash tags gives the locks "x" and "{x}" the same channel. They share nothing else. The clients
-// listen there while a stranger holds a lock.
+// Redisson's rule for hash tags gives the locks "x" and "{x}" the same channel. They share nothing
+// else. The clients listen there while a stranger holds a lock.
 
-// locksOfOneChannel are two locks with one channel. A stranger holds both, and a client waits for both.
+// locksOfOneChannel are two locks with one channel. A stranger holds both, and a client waits for
+// both.
 type locksOfOneChannel struct {
 	holds   [2]redissonHold
 	waiting [2]<-chan acquisition
@@ -50,7 +51,8 @@ func (h redissonHold) eval(t *testing.T, script string) {
 	}
 }
 
-// release releases the lock and publishes a message, as Redisson does. A server before Redis 7 has no sharded messages.
+// release releases the lock and publishes a message, as Redisson does. A server before Redis 7 has
+// no sharded messages.
 func (h redissonHold) release(t *testing.T) {
 	t.Helper()
 	h.eval(t, `redis.call('del', KEYS[1])
@@ -60,7 +62,8 @@ if type(told) == 'table' then
 end`)
 }
 
-// untold are the options of a waiter that goes on after a message only: its next poll is an hour away.
+// untold are the options of a waiter that goes on after a message only: its next poll is an hour
+// away.
 var untold = latchkey.Options{Lease: 3 * time.Hour, Tuning: latchkey.Tuning{PollCeiling: 2 * time.Hour, StaleWaiterTimeout: longestStale}}
 
 // newLocksOfOneChannel starts the second waiter after the channel is subscribed for the first.
@@ -81,7 +84,8 @@ func newLocksOfOneChannel(t *testing.T, admin *rig.Admin, raw rueidis.Client, pu
 	return w
 }
 
-// handOver releases one of the two locks and checks that its waiter is woken and the other still waits.
+// handOver releases one of the two locks and checks that its waiter is woken and the other still
+// waits.
 func (w *locksOfOneChannel) handOver(t *testing.T, i int) {
 	t.Helper()
 	w.holds[i].release(t)
@@ -91,8 +95,8 @@ func (w *locksOfOneChannel) handOver(t *testing.T, i int) {
 	assert.Empty(t, w.waiting[1-i], "the other lock is held")
 }
 
-// Both waiters are woken, whichever subscribed first, and also after the other has been gone for so long that its
-// subscription has ended. Everything works again after all subscriptions have ended.
+// Both waiters are woken, whichever subscribed first, and also after the other has been gone for so
+// long that its subscription has ended. Everything works again after all subscriptions have ended.
 func TestChannelShared_wakes_both_waiters(t *testing.T) {
 	t.Parallel()
 	for first := range 2 {
@@ -123,8 +127,8 @@ func TestChannelShared_wakes_both_waiters(t *testing.T) {
 	}
 }
 
-// The channels of calls that have ended do not stay because another call still waits. That is so even if the pool of a
-// borrowed client has room for a single connection.
+// The channels of calls that have ended do not stay because another call still waits. That is so
+// even if the pool of a borrowed client has room for a single connection.
 func TestSubscriptionsOfEndedCallsEnd(t *testing.T) {
 	t.Parallel()
 	for _, poolSize := range []int{0, 1} {
@@ -212,8 +216,8 @@ func TestChannelShared_comes_back_for_both(t *testing.T) {
 	w.handOver(t, 1)
 }
 
-// The second lock is released between the refusal of its waiter and its subscription, while the channel is already
-// subscribed for the first. The waiter retries and acquires it.
+// The second lock is released between the refusal of its waiter and its subscription, while the
+// channel is already subscribed for the first. The waiter retries and acquires it.
 func TestChannelShared_second_waiter_looks_again(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
@@ -255,7 +259,8 @@ func TestChannelShared_leaves_nothing(t *testing.T) {
 	rig.Eventually(t, soon, "no goroutine is left", func() error { return leaked(server, before) })
 }
 
-// In a cluster both waiters are woken, with sharded and classic messages, and also after the slot has moved.
+// In a cluster both waiters are woken, with sharded and classic messages, and also after the slot
+// has moved.
 func TestChannelShared_in_a_cluster(t *testing.T) {
 	t.Parallel()
 	cluster := rig.NewCluster(t)

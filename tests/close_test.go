@@ -23,7 +23,8 @@ type busyClient struct {
 
 const crowd = 50
 
-// newBusyClient acquires the holds with the client and starts waiters for a lock that another client holds.
+// newBusyClient acquires the holds with the client and starts waiters for a lock that another
+// client holds.
 func newBusyClient(t *testing.T, k kind, server *rig.Server, client *latchkey.Client) *busyClient {
 	t.Helper()
 	b := &busyClient{client: client}
@@ -92,7 +93,8 @@ func TestCloseLeavesNothing(t *testing.T) {
 	})
 }
 
-// With a server that is down or silent, Close returns within its budget, and every waiter and every hold learns of it.
+// With a server that is down or silent, Close returns within its budget, and every waiter and every
+// hold learns of it.
 func TestCloseWithoutAServer(t *testing.T) {
 	t.Parallel()
 	rig.Long(t)

@@ -39,7 +39,8 @@ func TestClose_gives_the_pool_back(t *testing.T) {
 	assert.Less(t, time.Since(start), 3*time.Second)
 }
 
-// Close returns although the program has the only connection of the pool: the listener waits for it.
+// Close returns although the program has the only connection of the pool: the listener waits for
+// it.
 func TestClose_while_the_pool_is_in_use(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()

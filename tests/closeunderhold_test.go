@@ -12,8 +12,9 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// A program closes its client with the context under which it works, for example in a deferred call. Close ends the
-// holds of the client, and with them that context, but releases everything all the same.
+// A program closes its client with the context under which it works, for example in a deferred
+// call. Close ends the holds of the client, and with them that context, but releases everything all
+// the same.
 func TestCloseUnderAHold(t *testing.T) {
 	derived := map[string]func(context.Context) (context.Context, context.CancelFunc){
 		"itself":      func(ctx context.Context) (context.Context, context.CancelFunc) { return ctx, func() {} },
@@ -63,7 +64,8 @@ func TestCloseUnderAHold(t *testing.T) {
 	}
 }
 
-// closesUnder closes a client in work under one of its objects, and checks that all its locks are free.
+// closesUnder closes a client in work under one of its objects, and checks that all its locks are
+// free.
 func closesUnder(t *testing.T, what string, do func(*latchkey.Client, string, func(context.Context) error) error) {
 	t.Helper()
 	server, name := rig.Shared(), rig.Name(t)
@@ -91,7 +93,8 @@ func closesUnder(t *testing.T, what string, do func(*latchkey.Client, string, fu
 	require.NoError(t, err, what)
 }
 
-// The limits of such a context still count: its deadline, and at the latest the retry budget after its end.
+// The limits of such a context still count: its deadline, and at the latest the retry budget after
+// its end.
 func TestCloseUnderAHold_without_a_server(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Process)

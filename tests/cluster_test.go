@@ -13,7 +13,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// byMessage is a poll ceiling that no waiter of a test reaches: a waiter that wakes sooner was woken by a message.
+// byMessage is a poll ceiling that no waiter of a test reaches: a waiter that wakes sooner was
+// woken by a message.
 const byMessage = 5 * time.Minute
 
 func connectCluster(t *testing.T, cluster *rig.Cluster, options latchkey.Options) *latchkey.Client {
@@ -48,8 +49,8 @@ func TestCluster_wakes_waiters_of_every_slot(t *testing.T) {
 				holds[i] = mustLock(t, lock(a, i))
 				waiting[i] = lockInBackground(within(t, byMessage), lock(b, i))
 			}
-			// The longest way to wait for a message: refused, redirected, subscribed, refused. Most likely they have
-			// gone it then.
+			// The longest way to wait for a message: refused, redirected, subscribed, refused. Most
+			// likely they have gone it then.
 			rest(300 * time.Millisecond)
 			start := time.Now()
 			for i := range locks {
@@ -96,8 +97,8 @@ func TestCluster_renews_across_slots_and_moves(t *testing.T) {
 	}
 }
 
-// A waiter whose slot moves to another master learns of the release there (FM-55): the old master ends the
-// subscription, and the client subscribes at the new one.
+// A waiter whose slot moves to another master learns of the release there (FM-55): the old master
+// ends the subscription, and the client subscribes at the new one.
 func TestCluster_waiter_follows_its_slot(t *testing.T) {
 	t.Parallel()
 	cluster := rig.NewCluster(t)
@@ -119,8 +120,9 @@ func TestCluster_waiter_follows_its_slot(t *testing.T) {
 	}
 }
 
-// After a manual failover the former master follows the new one and ends no subscriptions. The client subscribes where
-// the new master counts it, so that the new master does not take back what it grants.
+// After a manual failover the former master follows the new one and ends no subscriptions. The
+// client subscribes where the new master counts it, so that the new master does not take back what
+// it grants.
 func TestCluster_subscriptions_follow_the_master(t *testing.T) {
 	t.Parallel()
 	cluster := rig.NewCluster(t)

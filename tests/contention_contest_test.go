@@ -63,8 +63,8 @@ type contender struct {
 	polls      bool                               // it enters only if it happens to find what it wants free
 }
 
-// contest lets goroutines of several clients contend for the same thing. All run in this process, which can therefore
-// detect without a command that too many are inside.
+// contest lets goroutines of several clients contend for the same thing. All run in this process,
+// which can therefore detect without a command that too many are inside.
 type contest struct {
 	contenders []contender
 	hold       time.Duration  // how long each keeps what it acquired
@@ -93,12 +93,14 @@ type contest struct {
 	late     func() time.Duration // how late the machine was
 }
 
-// punctualFor returns the lateness up to which no hold may be lost that a release of another client has granted for that
-// lease. When it is to be renewed, at least a quarter of the lease is left. In that time the timer may be late, and after
-// it the answer. Either alone can be as late as the worst sample of the lateness.
+// punctualFor returns the lateness up to which no hold may be lost that a release of another client
+// has granted for that lease. When it is to be renewed, at least a quarter of the lease is left. In
+// that time the timer may be late, and after it the answer. Either alone can be as late as the
+// worst sample of the lateness.
 func punctualFor(lease time.Duration) time.Duration { return lease / 8 }
 
-// run holds the contest. It fails the test for overlaps, tokens that do not grow, errors and stranded waiters.
+// run holds the contest. It fails the test for overlaps, tokens that do not grow, errors and
+// stranded waiters.
 func (c *contest) run(t testing.TB) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -219,7 +221,8 @@ func (c *contest) enter(p contender, token int64) {
 	c.inside.Add(-weight)
 }
 
-// closeDoor shows other processes that somebody is inside. It reports whether nobody was inside before.
+// closeDoor shows other processes that somebody is inside. It reports whether nobody was inside
+// before.
 func (c *contest) closeDoor() bool {
 	if c.door == "" {
 		return true
@@ -251,7 +254,8 @@ func (c *contest) byContender() (sums []int) {
 	return sums
 }
 
-// share returns the share that a contender has of all passes, and its share if all goroutines had passed equally often.
+// share returns the share that a contender has of all passes, and its share if all goroutines had
+// passed equally often.
 func (c *contest) share(contender int) (got, fair float64) {
 	return float64(c.byContender()[contender]) / float64(max(c.total.Load(), 1)),
 		float64(c.contenders[contender].goroutines) / float64(len(c.waits))
@@ -300,8 +304,8 @@ func (w *waiting) begin(now time.Time, passes int64) {
 
 func (w *waiting) end() { w.begin(time.Time{}, 0) }
 
-// stranded reports whether others have passed so often and for so long that this waiter would have entered if it were
-// queued, woken or polling. It reports this once.
+// stranded reports whether others have passed so often and for so long that this waiter would have
+// entered if it were queued, woken or polling. It reports this once.
 func (w *waiting) stranded(passes int64, others int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -314,8 +318,8 @@ func (w *waiting) stranded(passes int64, others int) bool {
 
 const strandedAfter = soon / 2
 
-// watch disturbs the server and looks for stranded waiters until all have ended. It calls off a contest that makes no
-// progress.
+// watch disturbs the server and looks for stranded waiters until all have ended. It calls off a
+// contest that makes no progress.
 func (c *contest) watch(t testing.TB, callOff func(), ended <-chan error) {
 	t.Helper()
 	look := time.NewTicker(100 * time.Millisecond)

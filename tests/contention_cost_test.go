@@ -13,12 +13,12 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// hotLockCommands is how many commands per second a hot lock on one client may cost the server, however often it
-// changes hands there: one per turn, and renewals.
+// hotLockCommands is how many commands per second a hot lock on one client may cost the server,
+// however often it changes hands there: one per turn, and renewals.
 const hotLockCommands = 150
 
-// Sixteen goroutines of one client contend all the time. MONITOR counts the commands of the server, because INFO cannot
-// distinguish the SET of a mutex from one in a script.
+// Sixteen goroutines of one client contend all the time. MONITOR counts the commands of the server,
+// because INFO cannot distinguish the SET of a mutex from one in a script.
 func TestHotClientCostsFewCommands(t *testing.T) {
 	rig.Need(t, rig.Single, rig.Stats)
 	for _, l := range hotKinds() {
@@ -54,12 +54,14 @@ func TestHotClientCostsFewCommands(t *testing.T) {
 	}
 }
 
-// costlyKinds cost more: a MultiLock and a RedLock are not passed on, the sides of a ReadWriteLock take turns, readers
-// leave when no other is inside, and a semaphore needs a release and an acquisition per turn.
+// costlyKinds cost more: a MultiLock and a RedLock are not passed on, the sides of a ReadWriteLock
+// take turns, readers leave when no other is inside, and a semaphore needs a release and an
+// acquisition per turn.
 var costlyKinds = []string{"MultiLock", "RedLock", "ReadWriteLock", "ReadLock", "Semaphore"}
 
-// hotKinds are all contended kinds except those that a client does not pass on inside itself: fair locks, whose order
-// the server keeps, fenced locks, whose tokens it counts, and permits with ids. Readers without writers are added.
+// hotKinds are all contended kinds except those that a client does not pass on inside itself: fair
+// locks, whose order the server keeps, fenced locks, whose tokens it counts, and permits with ids.
+// Readers without writers are added.
 func hotKinds() []contended {
 	all := slices.DeleteFunc(contendedKinds(), func(l contended) bool {
 		return l.queued || l.name == fencedKind.name || l.name == "PermitSemaphore"

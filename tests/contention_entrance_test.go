@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// entrance detects in any process that too many are inside at once, even if some are killed inside: each visitor
-// records those it finds. A visit that is left behind expires with its hold, so that a process that was suspended for
-// longer is not mistaken for a fault.
+// entrance detects in any process that too many are inside at once, even if some are killed inside:
+// each visitor records those it finds. A visit that is left behind expires with its hold, so that a
+// process that was suspended for longer is not mistaken for a fault.
 type entrance struct {
 	raw       rueidis.Client
 	name, who string
@@ -26,8 +26,9 @@ type entrance struct {
 func (e entrance) inside() string { return "inside:{" + e.name + "}" }
 func (e entrance) found() string  { return "found:{" + e.name + "}" }
 
-// entering adds a visitor with its weight and records who was inside if the total weight is too large. A visitor whose
-// time is over when the command arrives is not added: the machine was busy, and somebody else may have the lock.
+// entering adds a visitor with its weight and records who was inside if the total weight is too
+// large. A visitor whose time is over when the command arrives is not added: the machine was busy,
+// and somebody else may have the lock.
 var entering = rueidis.NewLuaScript(`
 local time = redis.call('time')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

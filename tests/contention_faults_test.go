@@ -11,8 +11,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// faultLease is how long waiters wait for one that is gone. It is long enough for a busy machine to renew a granted
-// lock. faultPoll is how long waiters rely on messages.
+// faultLease is how long waiters wait for one that is gone. It is long enough for a busy machine to
+// renew a granted lock. faultPoll is how long waiters rely on messages.
 const (
 	faultLease = 1500 * time.Millisecond
 	faultPoll  = 300 * time.Millisecond
@@ -44,7 +44,8 @@ func newTrouble(t *testing.T, l contended) (x *trouble, servers []*rig.Server) {
 	return x, servers
 }
 
-// queuePrefixes are the prefixes of the keys that store queues of waiters, or what is kept for waiters.
+// queuePrefixes are the prefixes of the keys that store queues of waiters, or what is kept for
+// waiters.
 var queuePrefixes = []string{
 	"latchkey_queue:", "redisson_lock_queue:", "redisson_lock_timeout:", "latchkey_fair:", "latchkey_rw_writers:", "latchkey_sc_waiting:", "latchkey_sc_calls:", "latchkey_sc_bar:",
 }
@@ -68,8 +69,8 @@ func (x *trouble) lose(int) {
 	}
 }
 
-// goBack saves and restores the queues in turn. A restored queue contains owners that are finished and lacks those that
-// came later.
+// goBack saves and restores the queues in turn. A restored queue contains owners that are finished
+// and lacks those that came later.
 func (x *trouble) goBack(n int) {
 	if n%2 == 0 {
 		x.old = nil
@@ -103,8 +104,8 @@ func (x *trouble) breakSubscriptions(int) {
 	}
 }
 
-// Messages, connections or queues fail all the time: there are never too many inside, tokens grow, and no waiter is
-// forgotten: the contest is over when all have got in.
+// Messages, connections or queues fail all the time: there are never too many inside, tokens grow,
+// and no waiter is forgotten: the contest is over when all have got in.
 func TestContention_in_trouble(t *testing.T) {
 	rig.Need(t, rig.Single, rig.Stats) // the embedded server cannot RESTORE
 	troubles := map[string]func(x *trouble) func(n int){

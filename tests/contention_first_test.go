@@ -60,7 +60,8 @@ func newFirstInProcess(t *testing.T, k kind) (o *twoWaiters, first *rig.ChildPro
 	return o, first
 }
 
-// secondGoesOn releases the lock and returns the hold of the second waiter. It prints the time in between.
+// secondGoesOn releases the lock and returns the hold of the second waiter. It prints the time in
+// between.
 func (o *twoWaiters) secondGoesOn(after func()) *latchkey.Hold {
 	o.t.Helper()
 	mustUnlock(o.t, o.holder)
@@ -74,8 +75,8 @@ func (o *twoWaiters) secondGoesOn(after func()) *latchkey.Hold {
 
 func nothing() {}
 
-// If the first waiter is dead when its turn comes, the next one goes on at once, or after a stale period in a fair
-// queue.
+// If the first waiter is dead when its turn comes, the next one goes on at once, or after a stale
+// period in a fair queue.
 func TestFirstWaiter_killed_is_passed_over(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -86,8 +87,8 @@ func TestFirstWaiter_killed_is_passed_over(t *testing.T) {
 	}, messages)
 }
 
-// The first waiter is stopped when its turn comes, and continues later. It does not believe that it holds the lock, and
-// gets it after the second.
+// The first waiter is stopped when its turn comes, and continues later. It does not believe that it
+// holds the lock, and gets it after the second.
 func TestFirstWaiter_stopped_costs_a_short_lease(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -116,8 +117,8 @@ func TestFirstWaiter_killed_with_the_grant_costs_a_short_lease(t *testing.T) {
 	}, messages)
 }
 
-// If the first waiter leaves, or its client is closed, just when its turn comes, the next one goes on at once. A poll or a
-// stale period would take an hour.
+// If the first waiter leaves, or its client is closed, just when its turn comes, the next one goes
+// on at once. A poll or a stale period would take an hour.
 func TestFirstWaiter_leaving_costs_nothing(t *testing.T) {
 	t.Parallel()
 	leave := map[string]func(client *latchkey.Client, cancel func()){
@@ -154,7 +155,8 @@ func TestFirstWaiter_leaving_costs_nothing(t *testing.T) {
 	}
 }
 
-// If the first waiter receives no messages, one of the two goes on within the poll ceiling, and then the other.
+// If the first waiter receives no messages, one of the two goes on within the poll ceiling, and
+// then the other.
 func TestFirstWaiter_without_messages_polls(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {

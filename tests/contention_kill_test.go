@@ -27,8 +27,9 @@ var (
 	survivorOptions  = latchkey.Options{Lease: soon, Tuning: latchkey.Tuning{StaleWaiterTimeout: crashLease}}
 )
 
-// contenderProcess is a process in which two goroutines in each role contend all the time. Its arguments: the kind, the
-// name of the lock, a name for itself, and for each server its ticket and the address by which to reach it.
+// contenderProcess is a process in which two goroutines in each role contend all the time. Its
+// arguments: the kind, the name of the lock, a name for itself, and for each server its ticket and
+// the address by which to reach it.
 var contenderProcess = rig.Child("contender", func(ctx context.Context, args []string) error {
 	l, err := contendedNamed(args[0])
 	if err != nil {
@@ -61,7 +62,8 @@ var contenderProcess = rig.Child("contender", func(ctx context.Context, args []s
 	return <-failed
 })
 
-// contend acquires and releases without end. On a busy machine it may lose a hold, or get no answer in time.
+// contend acquires and releases without end. On a busy machine it may lose a hold, or get no answer
+// in time.
 func (r role) contend(ctx context.Context, passed func()) error {
 	for {
 		got, err := r.acquire(ctx)
@@ -125,7 +127,8 @@ func (s *survivors) compete() {
 	s.ended = s.begin(s.t.Context())
 }
 
-// newcomer starts a process that contends. It reaches the first server by addr, if that is not empty.
+// newcomer starts a process that contends. It reaches the first server by addr, if that is not
+// empty.
 func (s *survivors) newcomer(addr string) (child *rig.ChildProcess, who string) {
 	s.t.Helper()
 	who = strconv.Itoa(rand.Int())
@@ -179,8 +182,9 @@ func (s *survivors) finish() {
 	assert.Less(s.t, s.excess, limit)
 }
 
-// limit is well below the lease of survivors: what those wait for is the lease of the dead, plus a stale period for kinds
-// whose waiters wait for dead ones. Readers and writers may wait for dead ones of both sides, and then for each other.
+// limit is well below the lease of survivors: what those wait for is the lease of the dead, plus a
+// stale period for kinds whose waiters wait for dead ones. Readers and writers may wait for dead
+// ones of both sides, and then for each other.
 const limit = soon * 3 / 4
 
 // eachContended runs a test for all contended kinds, or with -short for those that differ most.
@@ -193,8 +197,8 @@ func eachContended(t *testing.T, test func(t *testing.T, l contended)) {
 	}
 }
 
-// killEach starts the survivors and kills the given number of newcomers. If a killed process never gives back what it
-// holds, each newcomer gets survivors of its own.
+// killEach starts the survivors and kills the given number of newcomers. If a killed process never
+// gives back what it holds, each newcomer gets survivors of its own.
 func killEach(t *testing.T, l contended, kills int, kill func(s *survivors, n int)) {
 	t.Helper()
 	killOne := func(s *survivors, n int) {
@@ -234,8 +238,9 @@ func TestKilledContender_at_random_instants(t *testing.T) {
 	})
 }
 
-// Processes are killed before one of their first commands reaches the server, or after it was executed and before they
-// get the reply. These commands are acquisitions, releases and everything in between.
+// Processes are killed before one of their first commands reaches the server, or after it was
+// executed and before they get the reply. These commands are acquisitions, releases and everything
+// in between.
 func TestKilledContender_at_each_command(t *testing.T) {
 	t.Parallel()
 	eachContended(t, func(t *testing.T, l contended) {

@@ -36,8 +36,8 @@ func (l contended) contenders(clients []*latchkey.Client, name, who string, goro
 	return all
 }
 
-// contendedKinds are the locks whose waiters get messages, alone and as members of a group, readers with writers, and
-// permits.
+// contendedKinds are the locks whose waiters get messages, alone and as members of a group, readers
+// with writers, and permits.
 func contendedKinds() (all []contended) {
 	for _, k := range kinds {
 		if messages(k) {

@@ -9,12 +9,13 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// neighbors are clients close to the server whose goroutines release a lock and try to acquire it again at once.
+// neighbors are clients close to the server whose goroutines release a lock and try to acquire it
+// again at once.
 type neighbors struct{ clients, goroutines int }
 
-// A client with one goroutine is a millisecond away from the server. Others, close to the server, keep the lock for 20
-// ms and try to acquire it again at once. The far client gets at least half of the share that it would have if all
-// goroutines had equal shares.
+// A client with one goroutine is a millisecond away from the server. Others, close to the server,
+// keep the lock for 20 ms and try to acquire it again at once. The far client gets at least half of
+// the share that it would have if all goroutines had equal shares.
 func TestFarClientGetsItsShare(t *testing.T) {
 	t.Parallel()
 	rig.Long(t)

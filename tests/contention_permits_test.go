@@ -28,9 +28,9 @@ func permitContest(t *testing.T, permits int, hold time.Duration, goroutines ...
 	return c, name
 }
 
-// Several goroutines of several clients contend for permits all the time: there are never too many inside, and no
-// waiter is forgotten. The test prints the longest wait next to what it would be if the clients took turns: one turn
-// for each client, and the time for which a permit is held.
+// Several goroutines of several clients contend for permits all the time: there are never too many
+// inside, and no waiter is forgotten. The test prints the longest wait next to what it would be if
+// the clients took turns: one turn for each client, and the time for which a permit is held.
 func TestPermitPassing_for_many_clients(t *testing.T) {
 	t.Parallel()
 	for _, permits := range []int{1, 3} {
@@ -50,8 +50,8 @@ func TestPermitPassing_for_many_clients(t *testing.T) {
 	}
 }
 
-// A lone goroutine of one client contends for permits with four of another. Clients take turns whatever their number of
-// goroutines; the test prints the result for each goroutine.
+// A lone goroutine of one client contends for permits with four of another. Clients take turns
+// whatever their number of goroutines; the test prints the result for each goroutine.
 func TestPermitPassing_beside_a_lone_goroutine(t *testing.T) {
 	t.Parallel()
 	rig.Long(t)
@@ -73,8 +73,8 @@ func TestPermitPassing_beside_a_lone_goroutine(t *testing.T) {
 // pollForPermit takes a permit if one is available.
 const pollForPermit = `if tonumber(redis.call('get', KEYS[1]) or 0) > 0 then return redis.call('decr', KEYS[1]) end return -1`
 
-// pollingForPermits is a program that knows only the number of permits and publishes nothing. It polls again after a
-// pause.
+// pollingForPermits is a program that knows only the number of permits and publishes nothing. It
+// polls again after a pause.
 func pollingForPermits(client rueidis.Client, name string, pause time.Duration) acquire {
 	poll := rueidis.NewLuaScript(pollForPermit)
 	release := func(ctx context.Context) error {
@@ -91,7 +91,8 @@ func pollingForPermits(client rueidis.Client, name string, pause time.Duration) 
 	}
 }
 
-// This library and a program that only polls, and whose releases publish nothing, contend for permits: both go on.
+// This library and a program that only polls, and whose releases publish nothing, contend for
+// permits: both go on.
 func TestPermitPassing_beside_who_polls(t *testing.T) {
 	t.Parallel()
 	for _, permits := range []int{1, 3} {
@@ -111,8 +112,8 @@ func TestPermitPassing_beside_who_polls(t *testing.T) {
 // releasePermit gives a permit back and publishes the number of available permits.
 const releasePermit = `return redis.call(ARGV[1], ARGV[2], redis.call('incr', KEYS[1]))`
 
-// hearingOfPermits is a program that takes permits as Redisson does: it subscribes, and tries again after each message
-// and right after a release of its own.
+// hearingOfPermits is a program that takes permits as Redisson does: it subscribes, and tries again
+// after each message and right after a release of its own.
 func hearingOfPermits(t *testing.T, name string) acquire {
 	server, client := rig.Shared(), rig.Shared().Raw(t)
 	channel := semaphoreChannelOf(name)
@@ -142,7 +143,8 @@ func hearingOfPermits(t *testing.T, name string) acquire {
 	}
 }
 
-// This library and a program that gets messages, and knows nothing of turns, contend for permits: both get their share.
+// This library and a program that gets messages, and knows nothing of turns, contend for permits:
+// both get their share.
 func TestPermitPassing_beside_who_hears(t *testing.T) {
 	t.Parallel()
 	for _, clients := range []int{1, 4} {

@@ -39,8 +39,8 @@ func redsyncing(t *testing.T, server *rig.Server, name string) acquire {
 
 const recipeLease = 30 * time.Second
 
-// recipe is the plain lock that Redis documents, for one client: SET NX PX, a script that compares and deletes, and a
-// pause between two tries. It neither sends nor receives messages.
+// recipe is the plain lock that Redis documents, for one client: SET NX PX, a script that compares
+// and deletes, and a pause between two tries. It neither sends nor receives messages.
 type recipe struct {
 	client *redis.Client
 	name   string
@@ -77,9 +77,10 @@ func (r recipe) release(ctx context.Context, token string) error {
 	return err
 }
 
-// Goroutines of this library contend for a mutex with two processes of another one, which acquire it again right after
-// each release: redsync, redis-py and node-redlock, each set up as its users do. Both sides go on. This library gets at
-// least a third of an equal share of the passes, and so do the others if a pass takes longer than a few commands.
+// Goroutines of this library contend for a mutex with two processes of another one, which acquire
+// it again right after each release: redsync, redis-py and node-redlock, each set up as its users
+// do. Both sides go on. This library gets at least a third of an equal share of the passes, and so
+// do the others if a pass takes longer than a few commands.
 func TestMutexAmongStrangersGetsItsShare(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Single)
@@ -117,8 +118,8 @@ func mutexAmongStrangers(t *testing.T, who string, goroutines int, hold time.Dur
 	rig.Target(t, hold == 0 || 1-share >= (1-fair)/3, "the others have %.3f of all passes, want a third of %.3f", 1-share, 1-fair)
 }
 
-// Three goroutines pass a mutex to each other all the time. Another library, whose waiting nobody can detect, still
-// finds it free now and then.
+// Three goroutines pass a mutex to each other all the time. Another library, whose waiting nobody
+// can detect, still finds it free now and then.
 func TestMutexIsFreeNowAndThen(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Single)
@@ -146,7 +147,8 @@ func TestMutexIsFreeNowAndThen(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-// A waiter polls often while a mutex changes hands among others, and seldom while one of them keeps it.
+// A waiter polls often while a mutex changes hands among others, and seldom while one of them keeps
+// it.
 func TestMutexWaiterPollsOftenWhileStrangersChange(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Single)

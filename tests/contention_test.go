@@ -13,8 +13,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// contest lets four clients of four goroutines each contend. LATCHKEY_TEST_CONTENTION sets the minimum number of
-// passes.
+// contest lets four clients of four goroutines each contend. LATCHKEY_TEST_CONTENTION sets the
+// minimum number of passes.
 func (l contended) contest(t *testing.T, servers []*rig.Server) *contest {
 	t.Helper()
 	const clients, goroutines = 4, 4
@@ -67,8 +67,8 @@ func freshServers(t *testing.T, n int) (servers []*rig.Server) {
 	return servers
 }
 
-// Several goroutines of several clients contend all the time: there are never too many inside, tokens grow, and no
-// waiter is forgotten.
+// Several goroutines of several clients contend all the time: there are never too many inside,
+// tokens grow, and no waiter is forgotten.
 func TestContention_excludes_and_strands_nobody(t *testing.T) {
 	t.Parallel()
 	for _, l := range contendedKinds() {

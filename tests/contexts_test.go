@@ -57,7 +57,8 @@ func under(t *testing.T, f func(t *testing.T, hold *latchkey.Hold, lose func(), 
 	}
 }
 
-// The contexts of a hold, and contexts derived from them, end with it and give the reason, whatever their parents are.
+// The contexts of a hold, and contexts derived from them, end with it and give the reason, whatever
+// their parents are.
 func TestContextsEndWithTheHold(t *testing.T) {
 	t.Parallel()
 	for _, end := range []string{"released", "lost"} {
@@ -121,7 +122,8 @@ func TestContextsEndWithTheirParents(t *testing.T) {
 	mustUnlock(t, hold)
 }
 
-// Acquiring a lock under a context of its hold is a re-entry, even if a context of another hold is in between.
+// Acquiring a lock under a context of its hold is a re-entry, even if a context of another hold is
+// in between.
 func TestContextsCarryTheHold(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
@@ -146,8 +148,8 @@ func TestContextsCarryTheHold(t *testing.T) {
 	}
 }
 
-// A long hold makes a context for each piece of work under it. Contexts that nobody uses any more cost nothing, unless
-// each has a parent of its own that has not ended.
+// A long hold makes a context for each piece of work under it. Contexts that nobody uses any more
+// cost nothing, unless each has a parent of its own that has not ended.
 func TestContextsAreNotKept(t *testing.T) {
 	hold := mustLock(t, connect(t, rig.Shared()).NewLock(rig.Name(t)))
 	const calls = 10_000

@@ -31,7 +31,8 @@ func TestLockAndUnlockAreTwoCommands(t *testing.T) {
 		}
 		commands, stats := monitor.Stop(), admin.Since(before)
 		t.Logf("ten times lock and unlock: %v", stats)
-		// On a slow machine the client probes a connection that was silent for a second, or Sentinel asks who is master.
+		// On a slow machine the client probes a connection that was silent for a second, or
+		// Sentinel asks who is master.
 		commands = slices.DeleteFunc(commands, func(c string) bool {
 			return strings.HasPrefix(c, `"PING"`) || strings.HasPrefix(c, `"ROLE"`)
 		})
@@ -46,8 +47,9 @@ func TestLockAndUnlockAreTwoCommands(t *testing.T) {
 	})
 }
 
-// An uncontended lock and unlock allocate few objects, even if the lock is created for each use: the lock and its names,
-// the owner and its name. The test counts objects, because their number does not depend on the machine.
+// An uncontended lock and unlock allocate few objects, even if the lock is created for each use:
+// the lock and its names, the owner and its name. The test counts objects, because their number
+// does not depend on the machine.
 func TestLockAndUnlockAllocateLittle(t *testing.T) {
 	options := []latchkey.LockOption{latchkey.Lease(time.Minute)}
 	most := 10.0
@@ -90,8 +92,8 @@ func TestHoldsCostLittleMemory(t *testing.T) {
 	unlockAll(t, holds)
 }
 
-// The first lock and unlock of a client are also two commands, even on a server that does not know the scripts: the
-// client sends their text at once.
+// The first lock and unlock of a client are also two commands, even on a server that does not know
+// the scripts: the client sends their text at once.
 func TestFirstLockAndUnlockAreTwoCommands(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Stats)
@@ -135,7 +137,8 @@ func TestTextsAreSentOnce(t *testing.T) {
 	})
 }
 
-// The same as the first test without MONITOR, on every backend: the test counts what leaves the client.
+// The same as the first test without MONITOR, on every backend: the test counts what leaves the
+// client.
 func TestLockAndUnlockSendTwoCommands(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		tap := rig.NewTap(t, rig.Shared())
@@ -147,8 +150,8 @@ func TestLockAndUnlockSendTwoCommands(t *testing.T) {
 	})
 }
 
-// An attempt to acquire a busy lock is one command. For a mutex it is two: a refused SET does not tell who holds the
-// key.
+// An attempt to acquire a busy lock is one command. For a mutex it is two: a refused SET does not
+// tell who holds the key.
 func TestTryAtABusyLockIsOneCommand(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		server, name := rig.Shared(), rig.Name(t)

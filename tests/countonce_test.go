@@ -17,8 +17,9 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// counted is an operation that changes the number of permits, with the available permits before and after it. An
-// acquisition that fails is undone. Every other operation is repeated until it takes effect.
+// counted is an operation that changes the number of permits, with the available permits before and
+// after it. An acquisition that fails is undone. Every other operation is repeated until it takes
+// effect.
 type counted struct {
 	name          string
 	before, after int
@@ -73,8 +74,8 @@ var onPermits = []counted{
 	}},
 }
 
-// The replies of the first n commands of each operation are lost, or the commands themselves. The operation counts
-// once, or not at all if it is an acquisition that failed.
+// The replies of the first n commands of each operation are lost, or the commands themselves. The
+// operation counts once, or not at all if it is an acquisition that failed.
 func TestOperationsCountOnce(t *testing.T) {
 	t.Parallel()
 	rig.Long(t)
@@ -230,8 +231,8 @@ func TestAcquisitionOfPermitsExecutedLate(t *testing.T) {
 	}
 }
 
-// The server keeps notes so that operations count once: about one for each name, as many as there were operations in
-// flight at once, and not one for each goroutine that used the name.
+// The server keeps notes so that operations count once: about one for each name, as many as there
+// were operations in flight at once, and not one for each goroutine that used the name.
 func TestNotesOfOperationsAreFew(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	client := connect(t, server)

@@ -14,7 +14,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// A test of operations that count during an outage, in which nothing reaches the server, so that no answer is lost.
+// A test of operations that count during an outage, in which nothing reaches the server, so that no
+// answer is lost.
 
 // countingOperation is an operation that counts: it gives something back, or adds to a number.
 type countingOperation struct {
@@ -101,7 +102,8 @@ func cutOff(t *testing.T, client *latchkey.Client) {
 	})
 }
 
-// An operation that counts is repeated in the background after an outage, whether it was sent or not. The caller is told so.
+// An operation that counts is repeated in the background after an outage, whether it was sent or
+// not. The caller is told so.
 func TestCountsAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	for outage, begin := range map[string]func(*rig.Link){"cut": (*rig.Link).Cut, "silent": (*rig.Link).Silence} {
@@ -141,8 +143,8 @@ func TestCountsAfterAnOutage(t *testing.T) {
 	}
 }
 
-// Operations that set a number, and that never reached the server, have changed nothing and never will: the caller may
-// decide anew.
+// Operations that set a number, and that never reached the server, have changed nothing and never
+// will: the caller may decide anew.
 func TestSettingsThatNeverReachedTheServer(t *testing.T) {
 	t.Parallel()
 	server, name, ctx := rig.Shared(), rig.Name(t), within(t, soon)

@@ -19,8 +19,8 @@ import (
 
 const crashLease = time.Second
 
-// holderProcess holds a lock and reports when it loses it. Its arguments: kind of lock, name, server, and optionally
-// the address of a proxy and its lease.
+// holderProcess holds a lock and reports when it loses it. Its arguments: kind of lock, name,
+// server, and optionally the address of a proxy and its lease.
 var holderProcess = rig.Child("holder", func(ctx context.Context, args []string) error {
 	k, err := kindNamed(args[0])
 	if err != nil {
@@ -68,8 +68,8 @@ func TestKilledHolderFreesTheLock(t *testing.T) {
 	})
 }
 
-// A holder that is stopped for longer than its lease and continues learns at once that it lost the lock, and does not
-// affect the new holder.
+// A holder that is stopped for longer than its lease and continues learns at once that it lost the
+// lock, and does not affect the new holder.
 func TestStoppedHolderKnowsThatItLost(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -95,8 +95,8 @@ func TestCancelledWaiterLeavesNothing(t *testing.T) {
 	server := singleServer(t)
 	admin := rig.NewAdmin(t, server)
 	client := connect(t, server)
-	// What was sent before the cancellation is undone in the background, again and again for one lease, so the lease
-	// is short.
+	// What was sent before the cancellation is undone in the background, again and again for one
+	// lease, so the lease is short.
 	attempted := make(chan string, 10_000)
 	impatient := connect(t, server, latchkey.Options{Lease: 500 * time.Millisecond, Observer: func(e latchkey.Event) {
 		if e.Type == latchkey.EventAttempt {
@@ -144,8 +144,8 @@ func TestCancelledWaiterLeavesNothing(t *testing.T) {
 	}
 }
 
-// singleServer returns a server without other nodes. A client might connect to those at any time, and many clients
-// need a while for it.
+// singleServer returns a server without other nodes. A client might connect to those at any time,
+// and many clients need a while for it.
 func singleServer(t *testing.T) *rig.Server {
 	t.Helper()
 	if rig.Shared().Clustered() {
@@ -154,8 +154,8 @@ func singleServer(t *testing.T) *rig.Server {
 	return rig.Shared()
 }
 
-// leaked reports goroutines that were not there before. It reports nothing for the embedded server, which has its own
-// goroutines for each connection.
+// leaked reports goroutines that were not there before. It reports nothing for the embedded server,
+// which has its own goroutines for each connection.
 func leaked(server *rig.Server, before goleak.Option) error {
 	if server.Embedded() {
 		return nil
@@ -173,7 +173,8 @@ func subscribed(admin *rig.Admin, name string) error {
 	return nil
 }
 
-// Acquisitions are canceled at random instants, around the time that they take. None leaves a hold behind.
+// Acquisitions are canceled at random instants, around the time that they take. None leaves a hold
+// behind.
 func TestCancelledAtRandomInstants(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -237,8 +238,8 @@ func TestUnlockOnADeadContext(t *testing.T) {
 	})
 }
 
-// Fifty callers with a second each use a silent link. All return in time, and nothing of theirs is left when the
-// link works again.
+// Fifty callers with a second each use a silent link. All return in time, and nothing of theirs is
+// left when the link works again.
 func TestCallersReturnFromASilentLink(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -281,8 +282,8 @@ func slowestOf(n int, call func(i int)) time.Duration {
 	return slowest
 }
 
-// Replies arrive later and later, up to well after the lease. The caller either gets a lock with validity left, or no
-// lock remains.
+// Replies arrive later and later, up to well after the lease. The caller either gets a lock with
+// validity left, or no lock remains.
 func TestRepliesDelayedAroundTheLease(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {

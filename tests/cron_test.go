@@ -18,9 +18,11 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// Schedulers of gocron run side by side, by the clock of the machine. cronticks_test.go moves their clocks.
+// Schedulers of gocron run side by side, by the clock of the machine. cronticks_test.go moves their
+// clocks.
 
-// cronTick is the time between two runs. The schedulers are cronSkew apart, and the lock stays taken for cronLeast.
+// cronTick is the time between two runs. The schedulers are cronSkew apart, and the lock stays
+// taken for cronLeast.
 const (
 	cronTick  = 400 * time.Millisecond
 	cronSkew  = 50 * time.Millisecond
@@ -84,8 +86,8 @@ func (r *acquisitions) await(t *testing.T, n int) tickAttempts {
 	return r.seen()[before:]
 }
 
-// Two runs never begin within the minimum time of the lock, although one scheduler is cut off, another is closed, and
-// only the last goes on.
+// Two runs never begin within the minimum time of the lock, although one scheduler is cut off,
+// another is closed, and only the last goes on.
 func TestCronLockerOncePerTick(t *testing.T) {
 	t.Parallel()
 	server, name, n := rig.Shared(), rig.Name(t), max(rig.Sized(20), 3)
@@ -118,7 +120,8 @@ func TestCronLockerOncePerTick(t *testing.T) {
 	t.Logf("%d runs in %v: %.2f in a tick", len(seen), took, float64(len(seen)-1)*cronTick.Seconds()/took.Seconds())
 }
 
-// Exactly one elector leads. The next one leads at once after a Close, and within a lease after the leader is cut off.
+// Exactly one elector leads. The next one leads at once after a Close, and within a lease after the
+// leader is cut off.
 func TestCronElectorTakesOver(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)

@@ -20,15 +20,16 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// Schedulers of gocron run a job once per tick, on the server of the tests. Each scheduler has a clock that the test
-// moves by a minute when the scheduler should come to the next tick. The server's clock is that of the machine. The
-// module latchkeycron has such tests on the embedded server, where time is faked for both.
+// Schedulers of gocron run a job once per tick, on the server of the tests. Each scheduler has a
+// clock that the test moves by a minute when the scheduler should come to the next tick. The
+// server's clock is that of the machine. The module latchkeycron has such tests on the embedded
+// server, where time is faked for both.
 
 // tickOptions make the lock of a scheduler that dies free soon.
 var tickOptions = latchkey.Options{Lease: 2 * time.Second}
 
-// The first tick has the minimum time fleetLeast for its lock. After a tick in which the machine was too slow it is
-// longer.
+// The first tick has the minimum time fleetLeast for its lock. After a tick in which the machine
+// was too slow it is longer.
 const (
 	fleetLeast     = 200 * time.Millisecond
 	fleetLeastMost = 5 * time.Second
@@ -154,8 +155,8 @@ func (m *tickMachine) attempt() tickAttempt {
 	return a
 }
 
-// inTurn lets the machines come to the next tick one after the other, each after the previous one has run the job or
-// knows that it does not. The first is another one in each tick.
+// inTurn lets the machines come to the next tick one after the other, each after the previous one
+// has run the job or knows that it does not. The first is another one in each tick.
 func (f *tickFleet) inTurn(afterFirst func(*tickMachine)) (all tickAttempts) {
 	f.t.Helper()
 	first := int(f.tick.Add(1)) % len(f.machines)
@@ -210,8 +211,8 @@ func (f *tickFleet) closing() tickAttempts {
 	})
 }
 
-// next is the next tick: three machines come to it one after the other, or all at once, and in each fifth tick one of
-// them dies or shuts down.
+// next is the next tick: three machines come to it one after the other, or all at once, and in each
+// fifth tick one of them dies or shuts down.
 func (f *tickFleet) next() tickAttempts {
 	f.t.Helper()
 	switch f.tick.Load() % 10 {
@@ -232,14 +233,15 @@ func (f *tickFleet) runs(tick int) int {
 	return f.jobs[int64(tick)]
 }
 
-// answered reports whether the server has answered all attempts. On a busy machine it may not, and the lock may then be
-// taken for a while without a run.
+// answered reports whether the server has answered all attempts. On a busy machine it may not, and
+// the lock may then be taken for a while without a run.
 func (all tickAttempts) answered() bool {
 	return !slices.ContainsFunc(all, func(a tickAttempt) bool { return errors.Is(a.err, latchkey.ErrUnavailable) })
 }
 
-// Three schedulers, whose clocks differ, run each tick once, although machines die while they run the job, or shut down
-// after it. A tick for which the machine of the test was too slow proves nothing: there is another one instead.
+// Three schedulers, whose clocks differ, run each tick once, although machines die while they run
+// the job, or shut down after it. A tick for which the machine of the test was too slow proves
+// nothing: there is another one instead.
 func TestCronTicksAreRunOnce(t *testing.T) {
 	t.Parallel()
 	n := rig.Count(t, "LATCHKEY_TEST_CRON_TICKS", max(rig.Sized(20), 8))

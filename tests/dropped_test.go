@@ -22,7 +22,8 @@ type holdOption interface {
 	latchkey.PermitOption
 }
 
-// renewedKinds take something of every kind that is renewed, and drop it. The result is a way to see whether it is held.
+// renewedKinds take something of every kind that is renewed, and drop it. The result is a way to
+// see whether it is held.
 func renewedKinds(t *testing.T, options ...holdOption) map[string]func(c *latchkey.Client, name string) (kept any) {
 	t.Helper()
 	var permits []latchkey.PermitOption
@@ -90,7 +91,8 @@ func (r *reported) comesTo(t *testing.T, name string) {
 	})
 }
 
-// A hold that the program drops is reported once it was renewed, without an option. One that is still used is not.
+// A hold that the program drops is reported once it was renewed, without an option. One that is
+// still used is not.
 func TestDroppedHoldIsReported(t *testing.T) {
 	t.Parallel()
 	server, all := rig.Shared(), renewedKinds(t)
@@ -133,8 +135,8 @@ func TestDroppedHoldIsReported(t *testing.T) {
 	})
 }
 
-// Options.MaxHold ends what the program has forgotten to release, of every kind. A call may set a longer limit of its
-// own, and a fixed lease is its own limit.
+// Options.MaxHold ends what the program has forgotten to release, of every kind. A call may set a
+// longer limit of its own, and a fixed lease is its own limit.
 func TestMaxHoldOfAClient(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)

@@ -24,8 +24,9 @@ type releasable struct{ *latchkey.Permit }
 
 func (p releasable) Unlock(ctx context.Context) error { return p.Release(ctx) }
 
-// unlockBehind unlocks a hold while the answer to an earlier command for it is held back. It releases that answer when
-// Unlock has begun, and holds back the answer to the release until that time. It returns the error of Unlock.
+// unlockBehind unlocks a hold while the answer to an earlier command for it is held back. It
+// releases that answer when Unlock has begun, and holds back the answer to the release until that
+// time. It returns the error of Unlock.
 func unlockBehind(t *testing.T, tap *rig.Tap, name string, hold unlockable, earlier *rig.Held, until time.Time) error {
 	t.Helper()
 	work, unlocked := hold.Context(t.Context()), make(chan error, 1)
@@ -39,8 +40,8 @@ func unlockBehind(t *testing.T, tap *rig.Tap, name string, hold unlockable, earl
 	return rig.Await(t, soon, "Unlock", unlocked)
 }
 
-// punctually repeats a try that fails on a machine that is late by a twelfth of the lease: within a sixth of the lease, two
-// steps of a try that are that late, one after the other, have an answer.
+// punctually repeats a try that fails on a machine that is late by a twelfth of the lease: within a
+// sixth of the lease, two steps of a try that are that late, one after the other, have an answer.
 func punctually(t *testing.T, lease time.Duration, try func() error) {
 	t.Helper()
 	for range 5 {
@@ -56,7 +57,8 @@ func punctually(t *testing.T, lease time.Duration, try func() error) {
 	t.Log("not judged: the machine is too busy")
 }
 
-// A renewal that is answered while Unlock waits for it counts: Unlock has the time of the new lease for its own answer.
+// A renewal that is answered while Unlock waits for it counts: Unlock has the time of the new lease
+// for its own answer.
 func TestRenewalAnsweredDuringUnlock(t *testing.T) {
 	t.Parallel()
 	const lease = 3 * time.Second
@@ -69,8 +71,8 @@ func TestRenewalAnsweredDuringUnlock(t *testing.T) {
 	})
 }
 
-// A re-entry that is answered while Unlock of the outer hold waits for it goes on without that hold, and Unlock has the
-// time of its longer lease.
+// A re-entry that is answered while Unlock of the outer hold waits for it goes on without that
+// hold, and Unlock has the time of its longer lease.
 func TestReentryAnsweredDuringUnlock(t *testing.T) {
 	t.Parallel()
 	const lease = 3 * time.Second
@@ -93,8 +95,8 @@ func TestReentryAnsweredDuringUnlock(t *testing.T) {
 	})
 }
 
-// The release of a re-entry raises the lease of the outer hold. That counts too if it is answered while Unlock of the
-// outer hold waits for it.
+// The release of a re-entry raises the lease of the outer hold. That counts too if it is answered
+// while Unlock of the outer hold waits for it.
 func TestPartialReleaseAnsweredDuringUnlock(t *testing.T) {
 	t.Parallel()
 	const lease = 3 * time.Second
@@ -111,8 +113,8 @@ func TestPartialReleaseAnsweredDuringUnlock(t *testing.T) {
 	})
 }
 
-// A lease of a permit that is set while its release waits counts: the release has the time of the new lease for its own
-// answer.
+// A lease of a permit that is set while its release waits counts: the release has the time of the
+// new lease for its own answer.
 func TestSetLeaseAnsweredDuringRelease(t *testing.T) {
 	t.Parallel()
 	const lease = 3 * time.Second
@@ -137,7 +139,8 @@ func TestSetLeaseAnsweredDuringRelease(t *testing.T) {
 	})
 }
 
-// SetLease that waits for another command of the permit is not sent if the release of the permit begins before.
+// SetLease that waits for another command of the permit is not sent if the release of the permit
+// begins before.
 func TestSetLeaseThatWaitsDuringRelease(t *testing.T) {
 	t.Parallel()
 	const lease, unusual = 3 * time.Second, 54321 * time.Millisecond

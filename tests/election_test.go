@@ -60,8 +60,8 @@ func TestElection(t *testing.T) {
 	mustResign(t, second)
 }
 
-// Redis stores the hash of a fenced lock, its counter and the value of the leader, which goes with the lock. It stores
-// nothing else.
+// Redis stores the hash of a fenced lock, its counter and the value of the leader, which goes with
+// the lock. It stores nothing else.
 func TestGoldenElection(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	admin := rig.NewAdmin(t, server)
@@ -86,8 +86,9 @@ func TestGoldenElection(t *testing.T) {
 	golden(t, admin, name, map[string]rig.Entry{tokenKey(name): counter})
 }
 
-// Candidates of several clients lead one after the other, each right after the previous one has resigned, in terms that
-// grow by one, both between clients and inside a client. An observer sees each of them.
+// Candidates of several clients lead one after the other, each right after the previous one has
+// resigned, in terms that grow by one, both between clients and inside a client. An observer sees
+// each of them.
 func TestElection_handsOver(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -122,8 +123,8 @@ func TestElection_handsOver(t *testing.T) {
 	sees(t, watched, "")
 }
 
-// After a resignation the next candidate leads and the observer sees it, because they poll, even if no message arrives.
-// Without that they would wait for the end of a lease.
+// After a resignation the next candidate leads and the observer sees it, because they poll, even if
+// no message arrives. Without that they would wait for the end of a lease.
 func TestElection_withoutMessages(t *testing.T) {
 	t.Parallel()
 	const ceiling = 500 * time.Millisecond

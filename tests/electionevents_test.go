@@ -18,7 +18,8 @@ type electionEvents struct {
 	next func(...latchkey.EventType) latchkey.Event
 }
 
-// of waits for the next event of a type. It must be of the election, and in the context of the call.
+// of waits for the next event of a type. It must be of the election, and in the context of the
+// call.
 func (e electionEvents) of(what latchkey.EventType, call string) latchkey.Event {
 	e.t.Helper()
 	got := e.next(what)

@@ -16,8 +16,8 @@ import (
 
 // Elections when replies, announcements and leases are late or lost.
 
-// A leader that lost its term does not overwrite the value of its successor, and neither does a late or repeated
-// command.
+// A leader that lost its term does not overwrite the value of its successor, and neither does a
+// late or repeated command.
 func TestElection_staleProclaim(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -47,7 +47,8 @@ func TestElection_staleProclaim(t *testing.T) {
 	mustResign(t, next)
 }
 
-// A leadership that is lost before it was announced does not count: a campaign continues, and an attempt fails.
+// A leadership that is lost before it was announced does not count: a campaign continues, and an
+// attempt fails.
 func TestElection_lostBeforeItIsAnnounced(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -123,7 +124,8 @@ func TestElection_lostReplies(t *testing.T) {
 	}
 }
 
-// A leader whose lease ends, here a fixed one, no longer leads, and the next candidate leads within the lease.
+// A leader whose lease ends, here a fixed one, no longer leads, and the next candidate leads within
+// the lease.
 func TestElection_endOfTheLease(t *testing.T) {
 	t.Parallel()
 	const lease = 2 * time.Second // the observer has to see the leader before it is over
@@ -142,8 +144,8 @@ func TestElection_endOfTheLease(t *testing.T) {
 	mustResign(t, next)
 }
 
-// A campaign has won when the server falls silent, before the value is announced. The campaign ends when its time is
-// over, and resigns in the background.
+// A campaign has won when the server falls silent, before the value is announced. The campaign ends
+// when its time is over, and resigns in the background.
 func TestElection_silentBeforeItIsAnnounced(t *testing.T) {
 	t.Parallel()
 	const patience = 5 * time.Second // a busy machine may take a second to win

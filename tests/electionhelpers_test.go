@@ -69,8 +69,8 @@ func electionQueued(t testing.TB, admin *rig.Admin, name string, n int) {
 	})
 }
 
-// leaders observes an election in another goroutine and sends everything that it observes to the channel. It closes the
-// channel at the end.
+// leaders observes an election in another goroutine and sends everything that it observes to the
+// channel. It closes the channel at the end.
 func leaders(ctx context.Context, e *latchkey.Election) <-chan observed {
 	all := make(chan observed, 10_000)
 	go func() {
@@ -88,7 +88,8 @@ type observed struct {
 	err error
 }
 
-// sees waits until an observer yields the value, "" for no leader, and checks that terms never decrease.
+// sees waits until an observer yields the value, "" for no leader, and checks that terms never
+// decrease.
 func sees(t testing.TB, all <-chan observed, value string) latchkey.Leader {
 	t.Helper()
 	var last int64

@@ -47,8 +47,8 @@ func (e *electionFleet) enter() {
 	e.running[value].Line(e.t, soon, "campaigns")
 }
 
-// awaitLeader waits until the observer sees a running process lead in a larger term. On a busy machine a process may
-// have led once more before it was killed or stopped.
+// awaitLeader waits until the observer sees a running process lead in a larger term. On a busy
+// machine a process may have led once more before it was killed or stopped.
 func (e *electionFleet) awaitLeader() {
 	e.t.Helper()
 	e.leader = newer(e.t, e.watched, e.leader.Term)
@@ -57,7 +57,8 @@ func (e *electionFleet) awaitLeader() {
 	}
 }
 
-// awaitWrite waits until the leader has written in its term. On a busy machine there may be another leader by then.
+// awaitWrite waits until the leader has written in its term. On a busy machine there may be another
+// leader by then.
 func (e *electionFleet) awaitWrite() {
 	e.t.Helper()
 	for written := int64(-1); written != e.leader.Term; {
@@ -114,8 +115,8 @@ func (e *electionFleet) stop() (r resumption, gap time.Duration) {
 	return r, gap
 }
 
-// inTime requires that a leader is followed by the next one within its lease. The processes of the fleet may be late
-// without this one being late, so that the bound is loose.
+// inTime requires that a leader is followed by the next one within its lease. The processes of the
+// fleet may be late without this one being late, so that the bound is loose.
 func (e *electionFleet) inTime(end func() (gap time.Duration)) {
 	e.t.Helper()
 	assert.NoError(e.t, rig.InTime(e.t, func(int) error {
@@ -126,9 +127,10 @@ func (e *electionFleet) inTime(end func() (gap time.Duration)) {
 	}))
 }
 
-// Leaders are stopped for longer than their lease and continue, and are killed, again and again. The next one leads
-// within a lease, terms grow, two never lead at once, and an observer sees each leader. A leader that continues learns
-// that its leadership is lost, and what it still writes is refused.
+// Leaders are stopped for longer than their lease and continue, and are killed, again and again.
+// The next one leads within a lease, terms grow, two never lead at once, and an observer sees each
+// leader. A leader that continues learns that its leadership is lost, and what it still writes is
+// refused.
 func TestElection_killedLeaders(t *testing.T) {
 	t.Parallel()
 	n := rig.Count(t, "LATCHKEY_TEST_ELECTION_KILLS", rig.Sized(6))
@@ -161,7 +163,8 @@ func TestElection_killedLeaders(t *testing.T) {
 	t.Logf("%s writes of leaders were accepted, %s refused", accepted, refused)
 }
 
-// A leader that is stopped for longer than its lease, while another one is elected, campaigns again when it continues.
+// A leader that is stopped for longer than its lease, while another one is elected, campaigns again
+// when it continues.
 func TestElection_stoppedLeader(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -185,7 +188,8 @@ func spread(all []time.Duration) (median, most time.Duration) {
 	return all[len(all)/2].Round(time.Millisecond), all[len(all)-1].Round(time.Millisecond)
 }
 
-// newer waits until an observer yields a leader with a larger term, and checks that terms never decrease.
+// newer waits until an observer yields a leader with a larger term, and checks that terms never
+// decrease.
 func newer(t *testing.T, all <-chan observed, term int64) latchkey.Leader {
 	t.Helper()
 	for {

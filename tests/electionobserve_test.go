@@ -41,11 +41,12 @@ func TestElectionObserve_connectionCut(t *testing.T) {
 	}
 }
 
-// patientObserver relies on messages, on the end of a lease and on its subscription, and hardly polls.
+// patientObserver relies on messages, on the end of a lease and on its subscription, and hardly
+// polls.
 var patientObserver = latchkey.Options{Lease: 4 * time.Minute, Tuning: latchkey.Tuning{PollCeiling: time.Minute, StaleWaiterTimeout: time.Minute}}
 
-// An observer does not miss what is published while its subscription is down: it queries the leader when the
-// subscription is back.
+// An observer does not miss what is published while its subscription is down: it queries the leader
+// when the subscription is back.
 func TestElectionObserve_resubscribes(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)

@@ -21,9 +21,9 @@ const electionLease = time.Second
 
 var electionOptions = latchkey.Options{Lease: electionLease, Tuning: latchkey.Tuning{StaleWaiterTimeout: electionLease}}
 
-// register is a storage that leaders write to, as in docs/reference/election.md: it refuses a write after one with a
-// larger term. It counts the writes and logs them in their order, the refused ones too; of equal writes in a row the log
-// has one.
+// register is a storage that leaders write to, as in docs/reference/election.md: it refuses a write
+// after one with a larger term. It counts the writes and logs them in their order, the refused ones
+// too; of equal writes in a row the log has one.
 var register = rueidis.NewLuaScript(`
 local term, writer = ARGV[1], ARGV[2]
 local accepted = tonumber(term) >= tonumber(redis.call('hget', KEYS[1], 'term') or 0)
@@ -40,8 +40,8 @@ return accepted and 1 or 0`)
 func registerKey(name string) string    { return "register:{" + name + "}" }
 func registerLogKey(name string) string { return "register log:{" + name + "}" }
 
-// refusedInTerm counts writes that were refused although the leadership was valid when the reply arrived: there were
-// two leaders at once.
+// refusedInTerm counts writes that were refused although the leadership was valid when the reply
+// arrived: there were two leaders at once.
 const refusedInTerm = "refused in a term that lasts"
 
 // registerWriter writes to the register of an election.
@@ -79,9 +79,10 @@ func (w registerWriter) writeLate(ctx context.Context, term int64) (accepted boo
 	return accepted, err
 }
 
-// candidate is a process that leads again and again, and writes to the register all the time. When a leadership is
-// over, it prints the term, when it noticed that, whether the leadership was lost, and whether a late write was accepted.
-// Its arguments: the name, its value, the server, and the address by which to reach it.
+// candidate is a process that leads again and again, and writes to the register all the time. When
+// a leadership is over, it prints the term, when it noticed that, whether the leadership was lost,
+// and whether a late write was accepted. Its arguments: the name, its value, the server, and the
+// address by which to reach it.
 var candidate = rig.Child("candidate", func(ctx context.Context, args []string) error {
 	name, value := args[0], args[1]
 	server, err := rig.Attach(args[2])
@@ -131,8 +132,8 @@ func termWritten(admin *rig.Admin, name string) int64 {
 	return term
 }
 
-// checkRegister checks that terms never went back, that each term had one writer, and that no leader was refused in its
-// term. It returns how many writes were accepted and refused.
+// checkRegister checks that terms never went back, that each term had one writer, and that no
+// leader was refused in its term. It returns how many writes were accepted and refused.
 func checkRegister(t *testing.T, admin *rig.Admin, name string) (accepted, refused string) {
 	t.Helper()
 	var newest int64

@@ -31,9 +31,10 @@ type question struct {
 	truth error
 }
 
-// A server with objects becomes a replica of an empty one, as after a failover in which the former master restarts
-// without data. The client is still connected to it. No call may return an error that says that the object is gone: the
-// next master has it. When the same server becomes a master, the same calls return that error.
+// A server with objects becomes a replica of an empty one, as after a failover in which the former
+// master restarts without data. The client is still connected to it. No call may return an error
+// that says that the object is gone: the next master has it. When the same server becomes a master,
+// the same calls return that error.
 func TestReadOnlyReplica_does_not_say_what_is_gone(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Settings, rig.Process)
@@ -237,7 +238,8 @@ func aboutBarriers(t *testing.T, open func() *latchkey.Client) []question {
 	return []question{{"Barrier Await", stillWaits(done, cancel), nil}}
 }
 
-// stillWaits gives a call that waits already the time to query the replica a few times. Then it ends the wait.
+// stillWaits gives a call that waits already the time to query the replica a few times. Then it
+// ends the wait.
 func stillWaits(done <-chan error, cancel context.CancelFunc) func(context.Context) error {
 	return func(context.Context) error {
 		select {

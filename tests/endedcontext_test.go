@@ -56,9 +56,9 @@ func onlyTheContexts(ctx context.Context, t *testing.T, err error, what string) 
 	assert.NotContains(t, strings.SplitN(err.Error(), ctx.Err().Error(), 2)[0], "unavailable", what)
 }
 
-// A call whose context has ended before it sends nothing, and its error matches only that of the context: nothing is
-// known of the lock or of the server. That is true of each method of each object that takes a context and is no
-// clean-up. Clean-ups work.
+// A call whose context has ended before it sends nothing, and its error matches only that of the
+// context: nothing is known of the lock or of the server. That is true of each method of each
+// object that takes a context and is no clean-up. Clean-ups work.
 func TestEndedContext(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	tap := rig.NewTap(t, server)
@@ -109,7 +109,8 @@ func TestEndedContext(t *testing.T) {
 	assert.NoError(t, err, "it was released")
 }
 
-// endedContextObjects returns one object of each type that has methods with a context. Its holds are held.
+// endedContextObjects returns one object of each type that has methods with a context. Its holds
+// are held.
 func endedContextObjects(t *testing.T, client *latchkey.Client, name string) []any {
 	t.Helper()
 	rw, lock, fair := client.NewRWLock(name+"rw"), client.NewLock(name), client.NewFairLock(name+"fair")

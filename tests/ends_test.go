@@ -24,8 +24,8 @@ func vanishes(t *testing.T, admin *rig.Admin, name string) {
 	rig.Eventually(t, soon, "the key is given back", free(admin, name))
 }
 
-// An extension is executed, its reply is lost, and then nothing can be sent until the hold is lost. The time that the
-// extension gave the key is taken back.
+// An extension is executed, its reply is lost, and then nothing can be sent until the hold is lost.
+// The time that the extension gave the key is taken back.
 func TestExtensionInDoubtIsTakenBack(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -47,7 +47,8 @@ func TestExtensionInDoubtIsTakenBack(t *testing.T) {
 	vanishes(t, admin, name)
 }
 
-// Two share a hold. If one of them runs out of time and the other releases its own part, the lock is free.
+// Two share a hold. If one of them runs out of time and the other releases its own part, the lock
+// is free.
 func TestPartThatRanOutIsTakenOut(t *testing.T) {
 	t.Parallel()
 	shared := map[string]func(t *testing.T, maker, taker, other anyLock){
@@ -76,7 +77,8 @@ func TestPartThatRanOutIsTakenOut(t *testing.T) {
 	}
 }
 
-// The first try of an acquisition arrives after the hold of the second try was lost. It is undone as after an Unlock.
+// The first try of an acquisition arrives after the hold of the second try was lost. It is undone
+// as after an Unlock.
 func TestLateAcquisitionAfterTheLossIsUndone(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -92,8 +94,8 @@ func TestLateAcquisitionAfterTheLossIsUndone(t *testing.T) {
 	vanishes(t, admin, name)
 }
 
-// The context of a call ends because something else failed with an error of this package. That is not a reply about
-// this lock.
+// The context of a call ends because something else failed with an error of this package. That is
+// not a reply about this lock.
 func TestCauseOfTheContextIsNoAnswer(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -152,8 +154,8 @@ func TestObserverThatPanicsBreaksNothing(t *testing.T) {
 	}
 }
 
-// The reply to a re-entry with a MaxHold takes most of that time. The limit counts from the request, both for the
-// context and for ValidFor.
+// The reply to a re-entry with a MaxHold takes most of that time. The limit counts from the
+// request, both for the context and for ValidFor.
 func TestLimitOfAReentryCountsFromTheRequest(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -197,7 +199,8 @@ func TestLossesDoNotWaitForTheLog(t *testing.T) {
 	}
 }
 
-// The server is loading for longer than the retry budget. A re-entry waits for it like any acquisition.
+// The server is loading for longer than the retry budget. A re-entry waits for it like any
+// acquisition.
 func TestReentryWaitsForTheServer(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -241,8 +244,8 @@ func TestTimeBeyondDurations(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
 	if server.Embedded() {
-		// 10^13 ms are more nanoseconds than 63 bits hold. miniredis stores the time to live as a time.Duration, so
-		// that no key lives that long there. Every other backend runs this test.
+		// 10^13 ms are more nanoseconds than 63 bits hold. miniredis stores the time to live as a
+		// time.Duration, so that no key lives that long there. Every other backend runs this test.
 		t.Skip("miniredis counts in durations itself: there the key has ended")
 	}
 	rig.NewAdmin(t, server).Do("SET", name, "a-foreign-token", "PX", "10000000000000")

@@ -34,8 +34,8 @@ func says(want string, err error) error {
 	return nil
 }
 
-// The error for a busy lock names the holder and the rest of the lease, after an attempt and after a wait. The client
-// sends no extra query for that.
+// The error for a busy lock names the holder and the rest of the lease, after an attempt and after
+// a wait. The client sends no extra query for that.
 func TestTextBusy(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
@@ -52,7 +52,8 @@ func TestTextBusy(t *testing.T) {
 	}
 }
 
-// isBusy checks the errors of a lock whose holder has less than five minutes left. why describes the holder.
+// isBusy checks the errors of a lock whose holder has less than five minutes left. why describes
+// the holder.
 func isBusy(t *testing.T, lock anyLock, why string) {
 	t.Helper()
 	const left, ends = `, (4m\d+s|5m) left`, `(; outcome unknown)?$` // a query may be in flight when the wait ends
@@ -75,8 +76,8 @@ func isBusy(t *testing.T, lock anyLock, why string) {
 // waitIsOver is the text about a wait that has ended, whatever its length.
 const waitIsOver = `; the wait of [\d.]+m?s is over`
 
-// The error for a writer names one of the readers, the one whose lease ends last. A new reader is told that writers
-// wait.
+// The error for a writer names one of the readers, the one whose lease ends last. A new reader is
+// told that writers wait.
 func TestTextBusyReaders(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -216,9 +217,10 @@ func TestTextKept(t *testing.T) {
 	}
 }
 
-// A lock that another call of the same client holds is busy as for others: the error says what is left of the lease, and
-// the label and the note, which the client knows. That is the usual case in a server. Only a call whose context is one
-// of those under which the hold works gets advice, in case it runs under that hold.
+// A lock that another call of the same client holds is busy as for others: the error says what is
+// left of the lease, and the label and the note, which the client knows. That is the usual case in
+// a server. Only a call whose context is one of those under which the hold works gets advice, in
+// case it runs under that hold.
 func TestTextHeldByThisClient(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
@@ -292,7 +294,8 @@ func permitOptions(waits []latchkey.WaitOption) (options []latchkey.PermitOption
 	return options
 }
 
-// A reader whose own client reads, and keeps a writer waiting, learns that from the error, and from the log if it waits.
+// A reader whose own client reads, and keeps a writer waiting, learns that from the error, and from
+// the log if it waits.
 func TestTextReaderBehindItsOwnClient(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -413,7 +416,8 @@ func TestTextWrongKind(t *testing.T) {
 	text(t, `^latchkey: try lock "`+name+`": the key is a lock, not a read/write lock$`, err)
 }
 
-// The error of an extension says only once that the hold is over. For an invalid extension it names operation and lock.
+// The error of an extension says only once that the hold is over. For an invalid extension it names
+// operation and lock.
 func TestTextExtend(t *testing.T) {
 	t.Parallel()
 	name := rig.Name(t)

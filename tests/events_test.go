@@ -93,7 +93,8 @@ func TestEventsTellThatTheWholeGaveUp(t *testing.T) {
 	assert.Equal(t, "both", callOf(e))
 }
 
-// Each event of a hold has the context of the call that acquired it, even if the hold was passed on in memory.
+// Each event of a hold has the context of the call that acquired it, even if the hold was passed on
+// in memory.
 func TestEventsHaveTheContextOfTheirCall(t *testing.T) {
 	t.Parallel()
 	for what, open := range map[string]func(c *latchkey.Client, name string) latchkey.Locker{
@@ -191,7 +192,8 @@ func TestEventsTellReentriesFromHolds(t *testing.T) {
 	}
 }
 
-// A downgrade reports the release of the write hold, and the acquisition of a read hold in the context of the call.
+// A downgrade reports the release of the write hold, and the acquisition of a read hold in the
+// context of the call.
 func TestEventsOfADowngrade(t *testing.T) {
 	t.Parallel()
 	client, next := observedClient(t, rig.Shared().Addr(), latchkey.Options{})

@@ -61,7 +61,8 @@ func (c *contention) work(ctx context.Context, worker int) error {
 	return nil
 }
 
-// A hundred goroutines share one lock value: two are never inside at once, nobody starves, and nothing is left behind.
+// A hundred goroutines share one lock value: two are never inside at once, nobody starves, and
+// nothing is left behind.
 func TestGoroutinesExclude(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -87,15 +88,16 @@ func TestGoroutinesExclude(t *testing.T) {
 	})
 }
 
-// nobodyStarved checks the longest wait of a run: on a machine that is slow, it is a part of the time of all.
+// nobodyStarved checks the longest wait of a run: on a machine that is slow, it is a part of the
+// time of all.
 func nobodyStarved(t *testing.T, longest, all time.Duration) {
 	t.Helper()
 	assert.Less(t, longest, max(time.Minute, all/2), "somebody starved")
 }
 
-// exclusionProcess is a process of several goroutines that contend for one lock of each kind, one kind after the other.
-// It begins with each kind when it is told to. Its arguments: name, server, goroutines, passes of each, which are more
-// for one kind.
+// exclusionProcess is a process of several goroutines that contend for one lock of each kind, one
+// kind after the other. It begins with each kind when it is told to. Its arguments: name, server,
+// goroutines, passes of each, which are more for one kind.
 var exclusionProcess = rig.Child("exclusion", func(ctx context.Context, args []string) error {
 	goroutines, _ := strconv.Atoi(args[2])
 	passes, _ := strconv.Atoi(args[3])
@@ -141,7 +143,8 @@ func withClients(ticket string, use func(*latchkey.Client, rueidis.Client) error
 	return errors.Join(use(client, raw), closeAll(context.Background()))
 }
 
-// The same with eight processes of eight goroutines each, and more than 10 000 acquisitions of one kind.
+// The same with eight processes of eight goroutines each, and more than 10 000 acquisitions of one
+// kind.
 func TestProcessesExclude(t *testing.T) {
 	t.Parallel()
 	const goroutines = 8
@@ -232,7 +235,8 @@ func TestFencingTokensGrowBeyondExactNumbers(t *testing.T) {
 	}
 }
 
-// passToken re-enters the lock, compares its token with the last one, and stores it as the last one.
+// passToken re-enters the lock, compares its token with the last one, and stores it as the last
+// one.
 func passToken(ctx context.Context, lock anyLock, last *atomic.Int64) error {
 	inner, err := lock.Lock(ctx)
 	if err != nil {

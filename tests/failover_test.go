@@ -24,7 +24,8 @@ type topology struct {
 	url  string
 	ways map[string]func() // to lose the master; they return when there is a new one
 	heal func()            // brings back what was lost
-	// listening returns an error unless the clients, which wait for permits of a fair semaphore, listen to the master.
+	// listening returns an error unless the clients, which wait for permits of a fair semaphore,
+	// listen to the master.
 	listening func(name string, clients ...*latchkey.Client) error
 }
 
@@ -58,8 +59,8 @@ func clusters(t *testing.T) topology {
 	}, c.Heal, func(name string, clients ...*latchkey.Client) error { return c.Listening(len(clients), name) }}
 }
 
-// failovers returns how many failovers there are of each way. The short form has one, and acknowledgement for one way
-// only.
+// failovers returns how many failovers there are of each way. The short form has one, and
+// acknowledgement for one way only.
 func failovers() (n int, short bool) {
 	n, err := strconv.Atoi(os.Getenv("LATCHKEY_TEST_FAILOVERS"))
 	if err != nil {
@@ -68,8 +69,8 @@ func failovers() (n int, short bool) {
 	return n, false
 }
 
-// Everything in flight when the master is lost (a hold, its renewal, a wait, a release, an acquisition, of every kind)
-// continues with the next master, or its caller learns that it is over.
+// Everything in flight when the master is lost (a hold, its renewal, a wait, a release, an
+// acquisition, of every kind) continues with the next master, or its caller learns that it is over.
 func TestFailover(t *testing.T) {
 	rig.Long(t)
 	t.Parallel()
@@ -78,7 +79,8 @@ func TestFailover(t *testing.T) {
 			t.Parallel()
 			top := open(t)
 			_, short := failovers()
-			// The ways have no subtests, because the topology can end only the test that it was made for.
+			// The ways have no subtests, because the topology can end only the test that it was
+			// made for.
 			for _, way := range []string{"asked", "killed", "paused"} {
 				t.Log(way)
 				c := newFailoverSeries(t, top, latchkey.Options{Lease: 4 * time.Second})
@@ -127,8 +129,8 @@ func newFailoverSeries(t *testing.T, top topology, options latchkey.Options) *fa
 	return c
 }
 
-// replicate returns when the replica has everything that was written before the call. What a failover loses because a
-// replica lags behind is up to Redis.
+// replicate returns when the replica has everything that was written before the call. What a
+// failover loses because a replica lags behind is up to Redis.
 func (c *failoverSeries) replicate() {
 	_ = c.insist(c.witness.NewMutex(c.prefix + "witness")).Unlock(context.Background())
 }
@@ -274,7 +276,8 @@ func (c *failoverSeries) insist(lock anyLock) *latchkey.Hold {
 	}
 }
 
-// compare waits until what a holder knows agrees with the state of the server, at its next renewal at the latest.
+// compare waits until what a holder knows agrees with the state of the server, at its next renewal
+// at the latest.
 func (c *failoverSeries) compare(s *heldLock) {
 	c.holds++
 	var known error
@@ -305,8 +308,8 @@ func (c *failoverSeries) compare(s *heldLock) {
 	}
 }
 
-// others lets waiters for permits and for a latch go through a failover. The function that it returns ends their wait
-// and checks that all of them return.
+// others lets waiters for permits and for a latch go through a failover. The function that it
+// returns ends their wait and checks that all of them return.
 func (c *failoverSeries) others(name string) (end func()) {
 	ctx := within(c.t, 3*time.Minute)
 	sem, latch := c.a.NewSemaphore(name+"sem"), c.a.NewCountDownLatch(name+"latch")

@@ -15,7 +15,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// failoverBarrier is a barrier during failovers: parties of two clients go through generations without end.
+// failoverBarrier is a barrier during failovers: parties of two clients go through generations
+// without end.
 type failoverBarrier struct {
 	c        *failoverSeries
 	barriers []*latchkey.Barrier
@@ -50,8 +51,9 @@ func (p *failoverBarrier) wantProgress(after time.Time) {
 	})
 }
 
-// arrives lets a party wait through a failover. The function that it returns lets the other party arrive, and checks
-// that both go on together: in that generation, or in a later one if the failover lost it.
+// arrives lets a party wait through a failover. The function that it returns lets the other party
+// arrive, and checks that both go on together: in that generation, or in a later one if the
+// failover lost it.
 func (p *failoverBarrier) arrives(name string) (end func()) {
 	ctx := within(p.c.t, 3*time.Minute)
 	first, second := p.c.a.NewBarrier(name, 2), p.c.b.NewBarrier(name, 2)
@@ -81,8 +83,8 @@ func (p *failoverBarrier) insist(ctx context.Context, b *latchkey.Barrier) arriv
 	}
 }
 
-// loseTheEnd prepares a failover in which the next master knows fewer arrivals than there were: only that of the party
-// waiting, which uses the next master from then on.
+// loseTheEnd prepares a failover in which the next master knows fewer arrivals than there were:
+// only that of the party waiting, which uses the next master from then on.
 func loseTheEnd(t *testing.T, parties int) (f *failover, old, next *latchkey.Barrier, waiting <-chan arrival) {
 	t.Helper()
 	f = newLockFailover(t, fencedKind)
@@ -98,7 +100,8 @@ func loseTheEnd(t *testing.T, parties int) (f *failover, old, next *latchkey.Bar
 	return f, old, next, waiting
 }
 
-// A generation whose arrivals are lost is broken for the waiting parties as soon as they query the server.
+// A generation whose arrivals are lost is broken for the waiting parties as soon as they query the
+// server.
 func TestFailover_that_loses_a_barrier(t *testing.T) {
 	t.Parallel()
 	f := newLockFailover(t, fencedKind)
@@ -114,8 +117,8 @@ func TestFailover_that_loses_a_barrier(t *testing.T) {
 	completes(t, b)
 }
 
-// An arrival that the next master does not know breaks the generation that it does know, for all parties. Otherwise
-// they would wait for a party that has already arrived.
+// An arrival that the next master does not know breaks the generation that it does know, for all
+// parties. Otherwise they would wait for a party that has already arrived.
 func TestFailover_that_loses_an_arrival(t *testing.T) {
 	t.Parallel()
 	f, old, next, waiting := loseTheEnd(t, 3)
@@ -127,8 +130,9 @@ func TestFailover_that_loses_an_arrival(t *testing.T) {
 	completes(t, next)
 }
 
-// The next master brings back a generation that was complete. A party that already went on does not complete it again.
-// It breaks that generation for its waiting parties, and all meet in a later one.
+// The next master brings back a generation that was complete. A party that already went on does not
+// complete it again. It breaks that generation for its waiting parties, and all meet in a later
+// one.
 func TestFailover_that_loses_the_end_of_a_generation(t *testing.T) {
 	t.Parallel()
 	f, old, next, waiting := loseTheEnd(t, 2)
@@ -165,8 +169,8 @@ type movingBarrier struct {
 	finish        func() // the move
 }
 
-// arriveUntilMet arrives in another goroutine, and again if the generation breaks because a party was not renewed for a
-// lease.
+// arriveUntilMet arrives in another goroutine, and again if the generation breaks because a party
+// was not renewed for a lease.
 func arriveUntilMet(ctx context.Context, t *testing.T, b *latchkey.Barrier, brokenAfter time.Time) <-chan arrival {
 	t.Helper()
 	done := make(chan arrival, 1)
@@ -184,8 +188,8 @@ func arriveUntilMet(ctx context.Context, t *testing.T, b *latchkey.Barrier, brok
 	return done
 }
 
-// While the slot of a barrier moves, parties can arrive and go on, or they wait until it has moved. A generation breaks
-// if its parties cannot be renewed for a lease. Nobody hangs.
+// While the slot of a barrier moves, parties can arrive and go on, or they wait until it has moved.
+// A generation breaks if its parties cannot be renewed for a lease. Nobody hangs.
 func TestMigration_of_a_barrier(t *testing.T) {
 	rig.Long(t)
 	t.Parallel()

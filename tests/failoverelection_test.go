@@ -16,8 +16,9 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// failoverElection is an election during failovers: candidates of two clients lead briefly, one after the other. The
-// clients count terms by the time of the server, so that a lost counter does not repeat a term.
+// failoverElection is an election during failovers: candidates of two clients lead briefly, one
+// after the other. The clients count terms by the time of the server, so that a lost counter does
+// not repeat a term.
 type failoverElection struct {
 	c      *failoverSeries
 	a, b   *latchkey.Client
@@ -48,8 +49,9 @@ func (r *failoverElection) churn(ctx context.Context, i int) {
 	}
 }
 
-// note checks that no other leader was given this term, and that terms grow. It returns what ends the leadership. While
-// two lead, two masters serve, each with a counter of its own, as for a moment after a pause: guard bounds that time.
+// note checks that no other leader was given this term, and that terms grow. It returns what ends
+// the leadership. While two lead, two masters serve, each with a counter of its own, as for a
+// moment after a pause: guard bounds that time.
 func (r *failoverElection) note(l *latchkey.Leadership) (end func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,8 +68,9 @@ func (r *failoverElection) note(l *latchkey.Leadership) (end func()) {
 	}
 }
 
-// leads lets a candidate lead through a failover while another one campaigns. The function that it returns checks that
-// the leader and the server agree, and that the other candidate leads next, in a larger term.
+// leads lets a candidate lead through a failover while another one campaigns. The function that it
+// returns checks that the leader and the server agree, and that the other candidate leads next, in
+// a larger term.
 func (r *failoverElection) leads(name string) (end func()) {
 	ctx := within(r.c.t, 3*time.Minute)
 	var l *latchkey.Leadership
@@ -109,9 +112,9 @@ func (r *failoverElection) leads(name string) (end func()) {
 	}
 }
 
-// The replica that takes over does not know the last election. The old leader learns this at its next renewal or
-// announcement, and does not change the value of its successor. Terms that count by time grow; otherwise the same term
-// may be given twice, as docs/explain/guarantees.md says.
+// The replica that takes over does not know the last election. The old leader learns this at its
+// next renewal or announcement, and does not change the value of its successor. Terms that count by
+// time grow; otherwise the same term may be given twice, as docs/explain/guarantees.md says.
 func TestFailover_that_loses_a_term(t *testing.T) {
 	t.Parallel()
 	for _, timed := range []bool{true, false} {
@@ -158,7 +161,8 @@ func TestFailover_that_loses_a_term(t *testing.T) {
 	}
 }
 
-// An announcement in flight is refused if another master takes over and another leader is elected there.
+// An announcement in flight is refused if another master takes over and another leader is elected
+// there.
 func TestFailover_refuses_the_announcement_of_a_lost_term(t *testing.T) {
 	t.Parallel()
 	f := newLockFailover(t, fencedKind)
@@ -191,8 +195,8 @@ type movingElection struct {
 	finish        func() // the move
 }
 
-// A slot that stays half moved for two leases costs no leader its term. At the latest after the move the leader can
-// resign, and the next one leads and is known.
+// A slot that stays half moved for two leases costs no leader its term. At the latest after the
+// move the leader can resign, and the next one leads and is known.
 func TestMigration_of_an_election(t *testing.T) {
 	rig.Long(t)
 	t.Parallel()

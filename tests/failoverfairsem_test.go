@@ -16,8 +16,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// failoverPools are fair semaphores during failovers. Their waiters count as alive for longer than a failover takes, so
-// that none is passed over, and they soon listen to the next master.
+// failoverPools are fair semaphores during failovers. Their waiters count as alive for longer than
+// a failover takes, so that none is passed over, and they soon listen to the next master.
 type failoverPools struct {
 	c    *failoverSeries
 	a, b *latchkey.Client
@@ -49,10 +49,11 @@ func (p *failoverPools) churn(ctx context.Context, i int) {
 	}
 }
 
-// queue lets waiters queue behind a holder of all permits through a failover. The function that it returns makes the
-// holder leave when the clients of the waiters listen to the new master, because the server passes over those that do
-// not. It checks that the holder and the server agree and that all waiters are served, in order unless one of them had
-// to join the queue again, or the machine was busy.
+// queue lets waiters queue behind a holder of all permits through a failover. The function that it
+// returns makes the holder leave when the clients of the waiters listen to the new master, because
+// the server passes over those that do not. It checks that the holder and the server agree and that
+// all waiters are served, in order unless one of them had to join the queue again, or the machine
+// was busy.
 func (p *failoverPools) queue(name string) (end func()) {
 	ctx, s := within(p.c.t, 3*time.Minute), p.a.NewFairSemaphore(name)
 	require.NoError(p.c.t, s.SetPermits(ctx, 2))
@@ -180,7 +181,8 @@ func serves(t *testing.T, waiting ...<-chan permitsGot) {
 	}
 }
 
-// servesAll is serves in any order: on a busy machine the first waiter may count as dead when the second is served.
+// servesAll is serves in any order: on a busy machine the first waiter may count as dead when the
+// second is served.
 func servesAll(t *testing.T, waiting ...<-chan permitsGot) {
 	t.Helper()
 	served := make(chan permitsGot, len(waiting))
@@ -199,8 +201,8 @@ func (f *poolFailover) awaitIdle(permits int) {
 	nothingWaits(f.t, f.next, f.name)
 }
 
-// The replica that takes over knows the permits but no waiter. The waiters come back with their tickets and are served
-// in order.
+// The replica that takes over knows the permits but no waiter. The waiters come back with their
+// tickets and are served in order.
 func TestFailover_that_loses_the_queue_of_a_fair_semaphore(t *testing.T) {
 	t.Parallel()
 	f := newPoolFailover(t, 2)
@@ -220,9 +222,9 @@ func TestFailover_that_loses_the_queue_of_a_fair_semaphore(t *testing.T) {
 	f.awaitIdle(2)
 }
 
-// The replica has an old queue. In front of the current waiters it has one whose process was killed, one that gave up,
-// and one that was served since. None of them keeps the permit from the others, the last of which the server does not
-// know.
+// The replica has an old queue. In front of the current waiters it has one whose process was
+// killed, one that gave up, and one that was served since. None of them keeps the permit from the
+// others, the last of which the server does not know.
 func TestFailover_that_brings_an_old_queue_of_a_fair_semaphore(t *testing.T) {
 	t.Parallel()
 	f := newPoolFailover(t, 1)
@@ -261,8 +263,8 @@ func TestFailover_that_brings_an_old_queue_of_a_fair_semaphore(t *testing.T) {
 	f.awaitIdle(1)
 }
 
-// The replica does not know the last grants. It grants the permits to others, and the old holder learns of the loss
-// within a lease. A release by the old holder then adds no permits.
+// The replica does not know the last grants. It grants the permits to others, and the old holder
+// learns of the loss within a lease. A release by the old holder then adds no permits.
 func TestFailover_that_loses_permits_of_a_fair_semaphore(t *testing.T) {
 	t.Parallel()
 	f := newPoolFailover(t, 3)
@@ -292,8 +294,8 @@ func TestFailover_that_loses_permits_of_a_fair_semaphore(t *testing.T) {
 	f.awaitIdle(3)
 }
 
-// The old master grants a permit, and neither the client nor the replica learns of it. The waiter is still in the queue
-// of the replica, and gets the permit once.
+// The old master grants a permit, and neither the client nor the replica learns of it. The waiter
+// is still in the queue of the replica, and gets the permit once.
 func TestFailover_that_loses_a_grant_of_a_fair_semaphore(t *testing.T) {
 	t.Parallel()
 	f := newPoolFailover(t, 1)
@@ -324,8 +326,9 @@ type movingPool struct {
 	finish  func() // the move
 }
 
-// While the slot of a fair semaphore moves, its permits stay held, and its waiters wait. After the move they are served
-// in order. Nobody hangs, even if no waiter could be refreshed for longer than it counts as alive.
+// While the slot of a fair semaphore moves, its permits stay held, and its waiters wait. After the
+// move they are served in order. Nobody hangs, even if no waiter could be refreshed for longer than
+// it counts as alive.
 func TestMigration_of_a_fair_semaphore(t *testing.T) {
 	rig.Long(t)
 	t.Parallel()

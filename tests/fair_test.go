@@ -50,12 +50,12 @@ func TestFairLockIsGrantedInOrder(t *testing.T) {
 // rarePolls are the options of a client whose waiters hardly poll.
 var rarePolls = latchkey.Options{Lease: 2 * time.Minute, Tuning: latchkey.Tuning{PollCeiling: time.Minute, StaleWaiterTimeout: time.Minute}}
 
-// shortStale are the options of a client with a short stale period. The client keeps its place on a machine that stalls
-// for half of that period.
+// shortStale are the options of a client with a short stale period. The client keeps its place on a
+// machine that stalls for half of that period.
 var shortStale = latchkey.Options{Tuning: latchkey.Tuning{StaleWaiterTimeout: 1500 * time.Millisecond}}
 
-// steadyStale are options with which a waiter still notices soon what has happened to its queue, and keeps its place on
-// a machine that stalls for some seconds.
+// steadyStale are options with which a waiter still notices soon what has happened to its queue,
+// and keeps its place on a machine that stalls for some seconds.
 var steadyStale = latchkey.Options{Tuning: latchkey.Tuning{StaleWaiterTimeout: 4 * time.Second}}
 
 // waitAs makes one waiter join the queue, and reports its number once it holds the lock.
@@ -72,8 +72,8 @@ func waitAs(t *testing.T, admin *rig.Admin, client *latchkey.Client, name string
 	queueLength(t, admin, name, int64(number)+1)
 }
 
-// Waiters keep their order behind a holder that renews for several stale periods. No stored deadline is further away
-// than one period. A waiter that cannot run for a period loses its place.
+// Waiters keep their order behind a holder that renews for several stale periods. No stored
+// deadline is further away than one period. A waiter that cannot run for a period loses its place.
 func TestLiveWaitersKeepTheirPlaces(t *testing.T) {
 	t.Parallel()
 	const waiters = 4
@@ -135,7 +135,8 @@ func deadlinesWithin(admin *rig.Admin, name string, period time.Duration) error 
 	return err
 }
 
-// The keys of the queue are deleted while some wait: each waiter finds its place again, and all acquire in order.
+// The keys of the queue are deleted while some wait: each waiter finds its place again, and all
+// acquire in order.
 func TestDeletedQueueIsRestored(t *testing.T) {
 	t.Parallel()
 	const waiters = 3
@@ -173,7 +174,8 @@ func TestDeletedQueueIsRestored(t *testing.T) {
 	}
 }
 
-// The queue is lost at the moment of the release, so that no waiter gets a message. All acquire nevertheless.
+// The queue is lost at the moment of the release, so that no waiter gets a message. All acquire
+// nevertheless.
 func TestQueueGoesWithTheRelease(t *testing.T) {
 	t.Parallel()
 	const waiters = 3
@@ -193,7 +195,8 @@ func TestQueueGoesWithTheRelease(t *testing.T) {
 	assert.Len(t, got, waiters)
 }
 
-// A waiter that leaves when it is first and the lock is free wakes the next one at once, well before anybody polls.
+// A waiter that leaves when it is first and the lock is free wakes the next one at once, well
+// before anybody polls.
 func TestLeavingHeadPassesTheWakeUpOn(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -298,7 +301,8 @@ func TestFencedFairLock(t *testing.T) {
 	mustUnlock(t, hold)
 }
 
-// One queue is damaged. Its waiter gets an error, and the waiters of other locks of the same client keep their places.
+// One queue is damaged. Its waiter gets an error, and the waiters of other locks of the same client
+// keep their places.
 func TestOneBadQueueDoesNotSpoilTheRest(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)

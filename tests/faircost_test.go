@@ -18,8 +18,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// scriptTimes returns how long the scripts take that a server executes during meanwhile, according to its slow log, the
-// shortest first.
+// scriptTimes returns how long the scripts take that a server executes during meanwhile, according
+// to its slow log, the shortest first.
 func scriptTimes(t testing.TB, admin *rig.Admin, meanwhile func()) []time.Duration {
 	t.Helper()
 	admin.Do("CONFIG", "SET", "slowlog-max-len", "100000")
@@ -45,8 +45,8 @@ func scriptTimes(t testing.TB, admin *rig.Admin, meanwhile func()) []time.Durati
 	return times
 }
 
-// strangers puts n waiters of another client at the end of the queue. They are alive for the given time, or dead if
-// that is negative.
+// strangers puts n waiters of another client at the end of the queue. They are alive for the given
+// time, or dead if that is negative.
 func strangers(t testing.TB, server *rig.Server, name string, n int, alive time.Duration) {
 	t.Helper()
 	const fill = `
@@ -197,8 +197,8 @@ func fairCosts(t *testing.T, n int) map[string][]time.Duration {
 	return costs
 }
 
-// The scripts of a fair lock cost the same in a queue of a hundred and of fifty thousand: less than a millisecond by
-// the clock of the server.
+// The scripts of a fair lock cost the same in a queue of a hundred and of fifty thousand: less than
+// a millisecond by the clock of the server.
 func TestFairScriptsDoNotGrow(t *testing.T) {
 	rig.Long(t)
 	rig.Need(t, rig.Settings|rig.Stats|rig.Private)
@@ -206,8 +206,9 @@ func TestFairScriptsDoNotGrow(t *testing.T) {
 	checkScriptTimes(t, fairCosts, 20_000, func(what string) bool { return what != passDead })
 }
 
-// checkScriptTimes checks that scripts take less than a millisecond with many waiters, or less than twice as long as
-// with a hundred, and, where asked, no longer than with a hundred. Other load can only make them slower, so each kind of script gets several chances.
+// checkScriptTimes checks that scripts take less than a millisecond with many waiters, or less than
+// twice as long as with a hundred, and, where asked, no longer than with a hundred. Other load can
+// only make them slower, so each kind of script gets several chances.
 func checkScriptTimes(t *testing.T, measure func(t *testing.T, n int) map[string][]time.Duration, many int, asked func(what string) bool) {
 	t.Helper()
 	faults := map[string]string{}

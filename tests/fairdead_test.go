@@ -81,8 +81,8 @@ func waitBehind(t *testing.T, server *rig.Server, admin *rig.Admin, name string)
 	return waiter
 }
 
-// A Java process is killed while its threads wait one behind the other, for minutes each by their deadlines. A waiter
-// behind them waits for one period.
+// A Java process is killed while its threads wait one behind the other, for minutes each by their
+// deadlines. A waiter behind them waits for one period.
 func TestDeadJavaWaitersCostOnePeriod(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Stats) // a run id, without which no waiter is considered dead
@@ -136,8 +136,8 @@ func TestLiveJavaWaiterKeepsItsPlace(t *testing.T) {
 	}
 }
 
-// A thread of Redisson first joins the queue and then subscribes. It is not passed over even if its process is known to
-// listen and the lock becomes free before the thread subscribes.
+// A thread of Redisson first joins the queue and then subscribes. It is not passed over even if its
+// process is known to listen and the lock becomes free before the thread subscribes.
 func TestJavaWaiterThatHasYetToListen(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Stats) // a run id, without which no waiter is considered dead
@@ -169,8 +169,8 @@ func (j *javaProcess) isFirst() error {
 	return nil
 }
 
-// comesLate checks that thread 1 keeps its place at the head of the queue for several periods, and that the waiter
-// behind it gets its turn afterwards.
+// comesLate checks that thread 1 keeps its place at the head of the queue for several periods, and
+// that the waiter behind it gets its turn afterwards.
 func (j *javaProcess) comesLate(behind <-chan acquisition) {
 	j.t.Helper()
 	rig.Throughout(j.t, 5*deadStale/2, "it keeps its place", j.isFirst)
@@ -182,8 +182,8 @@ func (j *javaProcess) comesLate(behind <-chan acquisition) {
 	mustUnlock(j.t, next.hold)
 }
 
-// A thread listens at the master. After a failover it has to find the new one first: a missing listener there is not a
-// sign of its death.
+// A thread listens at the master. After a failover it has to find the new one first: a missing
+// listener there is not a sign of its death.
 func TestLiveJavaWaiterAfterAFailover(t *testing.T) {
 	t.Parallel()
 	r := rig.NewReplicated(t, 1, 0)
@@ -202,7 +202,8 @@ func TestLiveJavaWaiterAfterAFailover(t *testing.T) {
 	rig.Throughout(t, 5*deadStale/2, "it keeps its place", moved.isFirst)
 }
 
-// In a cluster with classic messages a server does not know the listeners of other nodes. The waiter keeps its place.
+// In a cluster with classic messages a server does not know the listeners of other nodes. The
+// waiter keeps its place.
 func TestLiveJavaWaiterInAClusterWithClassicMessages(t *testing.T) {
 	rig.Long(t)
 	t.Parallel()

@@ -18,8 +18,9 @@ import (
 
 // Waiters of a fair lock behind others that are dead.
 
-// fairWaiterProcess queues many waiters for a fair lock until it is killed, and prints which of them have tried to
-// acquire the lock. Its arguments: name, server, number of waiters, stale timeout.
+// fairWaiterProcess queues many waiters for a fair lock until it is killed, and prints which of
+// them have tried to acquire the lock. Its arguments: name, server, number of waiters, stale
+// timeout.
 var fairWaiterProcess = rig.Child("fair waiters", func(ctx context.Context, args []string) error {
 	waiters, _ := strconv.Atoi(args[2])
 	stale, err := time.ParseDuration(args[3])
@@ -47,8 +48,9 @@ var fairWaiterProcess = rig.Child("fair waiters", func(ctx context.Context, args
 	select {} // until it is killed
 })
 
-// A process dies with all its waiters, and a live waiter is behind them: it waits for one stale period in all. The
-// release may come before or after the death, and the head may already be dead when its message arrives.
+// A process dies with all its waiters, and a live waiter is behind them: it waits for one stale
+// period in all. The release may come before or after the death, and the head may already be dead
+// when its message arrives.
 func TestDeadWaitersDelayByOnePeriod(t *testing.T) {
 	t.Parallel()
 	const stale = 2 * time.Second // so that one period for each of the dead is more than soon
@@ -78,8 +80,9 @@ func TestDeadWaitersDelayByOnePeriod(t *testing.T) {
 				queueLength(t, admin, name, int64(dead))
 				waiter := lockInBackground(within(t, time.Minute), lock)
 				queueLength(t, admin, name, int64(dead)+1)
-				// The head tries again when it has subscribed, and waiters poll now and then. An attempt that the
-				// server executes only after the death of the head would be granted the lock, for its lease.
+				// The head tries again when it has subscribed, and waiters poll now and then. An
+				// attempt that the server executes only after the death of the head would be
+				// granted the lock, for its lease.
 				head := admin.Text("LINDEX", queueOf(name), "0")
 				for range 2 {
 					child.Line(t, soon, "asked "+head+".")
@@ -99,16 +102,16 @@ func TestDeadWaitersDelayByOnePeriod(t *testing.T) {
 	}
 }
 
-// A lock is free, and the first in its queue, apparently a Redisson waiter, never comes. The waiters behind it wait for
-// its deadline and hardly poll.
+// A lock is free, and the first in its queue, apparently a Redisson waiter, never comes. The
+// waiters behind it wait for its deadline and hardly poll.
 func TestNobodyHotLoopsBehindADeadHead(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Stats)
 	assert.NoError(t, rig.InTime(t, func(int) error { return hotLoops(t) }))
 }
 
-// hotLoops returns an error if the waiters behind a head that is dead for some seconds send many commands, or if they
-// could not be measured before that time was over.
+// hotLoops returns an error if the waiters behind a head that is dead for some seconds send many
+// commands, or if they could not be measured before that time was over.
 func hotLoops(t *testing.T) error {
 	const clients, each = 2, 25
 	server, name := rig.Fresh(t), rig.Name(t)

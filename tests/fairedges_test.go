@@ -16,8 +16,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// The reply to the first attempt arrives after the end of the lease that it grants. The waiter then has no place in the
-// queue and would not be woken, so it tries again.
+// The reply to the first attempt arrives after the end of the lease that it grants. The waiter then
+// has no place in the queue and would not be woken, so it tries again.
 func TestFairGrantThatComesTooLate(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -36,8 +36,8 @@ func TestFairGrantThatComesTooLate(t *testing.T) {
 	_ = next.hold.Unlock(context.Background()) // its lease is short
 }
 
-// One node of a cluster is silent, and many wait there, each in its own slot. A waiter on another node never counts as
-// dead.
+// One node of a cluster is silent, and many wait there, each in its own slot. A waiter on another
+// node never counts as dead.
 func TestSilentNodeCostsNobodyElseAPlace(t *testing.T) {
 	rig.Long(t)
 	t.Parallel()
@@ -85,7 +85,8 @@ func TestSilentNodeCostsNobodyElseAPlace(t *testing.T) {
 	mustUnlock(t, next.hold)
 }
 
-// A silent node costs nobody else a hold either, however many of its own holds wait for their renewal.
+// A silent node costs nobody else a hold either, however many of its own holds wait for their
+// renewal.
 func TestSilentNodeCostsNobodyElseAHold(t *testing.T) {
 	rig.Long(t)
 	t.Parallel()

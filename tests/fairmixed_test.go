@@ -15,8 +15,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// What Redisson does with a fair lock, as our own scripts for its wire format. KEYS are lock, queue, deadlines. Each
-// script first removes dead heads.
+// What Redisson does with a fair lock, as our own scripts for its wire format. KEYS are lock,
+// queue, deadlines. Each script first removes dead heads.
 const (
 	javaPrune = `
 		local now = redis.call('time')
@@ -92,8 +92,9 @@ func (j javaFair) deadline(admin *rig.Admin, owner string) time.Duration {
 	return time.Until(time.UnixMilli(int64(ms)))
 }
 
-// A Java process holds the lock just before a Go waiter, and another Java waiter is behind. The Go waiter is not
-// overtaken, even if Redisson left notes behind: those of a Go process that died, or those of the waiter itself.
+// A Java process holds the lock just before a Go waiter, and another Java waiter is behind. The Go
+// waiter is not overtaken, even if Redisson left notes behind: those of a Go process that died, or
+// those of the waiter itself.
 func TestJavaDoesNotOvertakeALiveWaiter(t *testing.T) {
 	t.Parallel()
 	for what, prepare := range map[string]func(t *testing.T, admin *rig.Admin, name string){
@@ -136,8 +137,8 @@ func TestJavaDoesNotOvertakeALiveWaiter(t *testing.T) {
 	}
 }
 
-// Hundreds of Go waiters leave the end of a queue, most of them from its middle. A Java waiter that joins afterwards
-// gets its full waiting time.
+// Hundreds of Go waiters leave the end of a queue, most of them from its middle. A Java waiter that
+// joins afterwards gets its full waiting time.
 func TestJavaComesAfterManyWhoLeft(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -171,8 +172,8 @@ func TestJavaComesAfterManyWhoLeft(t *testing.T) {
 	mustUnlock(t, rig.Await(t, soon, "the second", second).hold)
 }
 
-// A Go process died long ago and left its entry behind a live waiter. A refresh removes the entry from the end, because
-// Java would compute its own deadline from it.
+// A Go process died long ago and left its entry behind a live waiter. A refresh removes the entry
+// from the end, because Java would compute its own deadline from it.
 func TestJavaComesAfterADeadGoWaiter(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -199,8 +200,8 @@ func TestJavaComesAfterADeadGoWaiter(t *testing.T) {
 	java.unlock(1)
 }
 
-// A waiter has a sign of life from before the server's clock was set back by a minute, and its process is killed. The
-// waiter behind it does not wait for that minute.
+// A waiter has a sign of life from before the server's clock was set back by a minute, and its
+// process is killed. The waiter behind it does not wait for that minute.
 func TestClockSetBackHidesNoDeath(t *testing.T) {
 	t.Parallel()
 	const stale = 4 * time.Second

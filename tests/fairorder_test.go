@@ -21,9 +21,9 @@ import (
 
 const queueProcesses = 4
 
-// queuer waits for a fair lock as often as it is ordered to, and records its owner while it holds the lock. Its
-// arguments: name, server, its own number, number of orders. An order is an element of its list: the number of waiters
-// to start.
+// queuer waits for a fair lock as often as it is ordered to, and records its owner while it holds
+// the lock. Its arguments: name, server, its own number, number of orders. An order is an element
+// of its list: the number of waiters to start.
 var queuer = rig.Child("queuer", func(ctx context.Context, args []string) error {
 	orders, _ := strconv.Atoi(args[3])
 	return withClients(args[1], func(client *latchkey.Client, raw rueidis.Client) error {
@@ -104,8 +104,8 @@ func grants(t *testing.T, admin *rig.Admin, name string, want int64) []string {
 	return admin.Strings("LRANGE", grantsOf(name), "0", "-1")
 }
 
-// Four processes start a thousand acquisitions one after the other, which are granted in that order.
-// LATCHKEY_TEST_FAIR_RUNS sets the number of runs.
+// Four processes start a thousand acquisitions one after the other, which are granted in that
+// order. LATCHKEY_TEST_FAIR_RUNS sets the number of runs.
 func TestThousandAreGrantedInTheirOrder(t *testing.T) {
 	rig.Long(t)
 	const waiters = 1000
@@ -119,8 +119,8 @@ func TestThousandAreGrantedInTheirOrder(t *testing.T) {
 		}
 		began = append(began, admin.Strings("LRANGE", queueOf(name), "0", "-1")...)
 		for i := range waiters {
-			// Process i%4 started the i-th acquisition, so its owner has the same client as the first owner of that
-			// process.
+			// Process i%4 started the i-th acquisition, so its owner has the same client as the
+			// first owner of that process.
 			require.Equal(t, clientOf(began[i%queueProcesses]), clientOf(began[i]))
 		}
 		start := time.Now()

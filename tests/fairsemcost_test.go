@@ -13,8 +13,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// permitStrangers puts n waiters of another client at the end of the queue of a fair semaphore. They are alive for the
-// given time, or dead if that is negative.
+// permitStrangers puts n waiters of another client at the end of the queue of a fair semaphore.
+// They are alive for the given time, or dead if that is negative.
 func permitStrangers(t testing.TB, server *rig.Server, name string, n int, alive time.Duration) {
 	t.Helper()
 	const fill = `
@@ -117,8 +117,8 @@ func permitStrangersAlive(admin *rig.Admin, name string) {
 	admin.Do("ZADD", permitAliveOf(name), "2e12", last)
 }
 
-// The scripts of a fair semaphore cost the same in a queue of a hundred and of fifty thousand: less than a millisecond
-// by the clock of the server.
+// The scripts of a fair semaphore cost the same in a queue of a hundred and of fifty thousand: less
+// than a millisecond by the clock of the server.
 func TestFairSemaphoreScriptsDoNotGrow(t *testing.T) {
 	rig.Long(t)
 	rig.Need(t, rig.Settings|rig.Stats|rig.Private)

@@ -15,8 +15,9 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// fairPermitProcess waits for permits of a fair semaphore and keeps what it gets, until it is killed. Its arguments:
-// name, server, number of waiters, number of permits for each, and how long a silent waiter keeps its place.
+// fairPermitProcess waits for permits of a fair semaphore and keeps what it gets, until it is
+// killed. Its arguments: name, server, number of waiters, number of permits for each, and how long
+// a silent waiter keeps its place.
 var fairPermitProcess = rig.Child("fair permits", func(ctx context.Context, args []string) error {
 	waiters, _ := strconv.Atoi(args[2])
 	n, _ := strconv.Atoi(args[3])
@@ -99,7 +100,8 @@ func TestFairSemaphoreKilledWaitersArePassedOver(t *testing.T) {
 	fairCounts(t, s, 2, 0)
 }
 
-// A process that holds permits is killed: they go to the first waiters in the queue at the end of its lease.
+// A process that holds permits is killed: they go to the first waiters in the queue at the end of
+// its lease.
 func TestFairSemaphoreKilledHolderGivesItsPermitsBack(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
@@ -142,8 +144,8 @@ func TestFairSemaphoreGrantToADyingClient(t *testing.T) {
 	fairCounts(t, s, 2, 0)
 }
 
-// A process that is stopped for longer than its waiter counts as alive is passed over, and gets its turn when it
-// continues.
+// A process that is stopped for longer than its waiter counts as alive is passed over, and gets its
+// turn when it continues.
 func TestFairSemaphoreStoppedWaiter(t *testing.T) {
 	t.Parallel()
 	server, ctx := rig.Shared(), t.Context()
@@ -169,7 +171,8 @@ func TestFairSemaphoreStoppedWaiter(t *testing.T) {
 	child.Line(t, soon, "acquired")
 }
 
-// The reply to the n-th command is lost, for every n of a run that waits and releases. No permit is lost.
+// The reply to the n-th command is lost, for every n of a run that waits and releases. No permit is
+// lost.
 func TestFairSemaphoreNthReplyLost(t *testing.T) {
 	t.Parallel()
 	rig.Long(t)
@@ -213,7 +216,8 @@ func TestFairSemaphoreNthReplyLost(t *testing.T) {
 	}
 }
 
-// The queue is lost, or an old one comes back, as after a failover: the order stays, and nothing is lost.
+// The queue is lost, or an old one comes back, as after a failover: the order stays, and nothing is
+// lost.
 func TestFairSemaphoreQueueIsLostOrOld(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Stats) // the embedded server cannot RESTORE
@@ -319,8 +323,8 @@ func TestFairSemaphoreWithoutMessages(t *testing.T) {
 	}
 }
 
-// fairPoolWorker takes permits one after the other and records the order. Its arguments: name, server, number of
-// waiters.
+// fairPoolWorker takes permits one after the other and records the order. Its arguments: name,
+// server, number of waiters.
 var fairPoolWorker = rig.Child("fairPoolWorker", func(ctx context.Context, args []string) error {
 	waiters, _ := strconv.Atoi(args[2])
 	return withClients(args[1], func(_ *latchkey.Client, raw rueidis.Client) error {

@@ -15,8 +15,8 @@ import (
 
 // The order in which a fair semaphore grants permits.
 
-// Waiters get their permits in the order in which they came, whatever client they belong to and however many permits
-// they want.
+// Waiters get their permits in the order in which they came, whatever client they belong to and
+// however many permits they want.
 func TestFairSemaphoreIsInOrder(t *testing.T) {
 	const waiters, total = 20, 4
 	server := rig.Shared()
@@ -128,7 +128,8 @@ func TestFairSemaphoreWaiterGivesUp(t *testing.T) {
 	fairCounts(t, s, 2, 0)
 }
 
-// A request for more permits than there are blocks nobody. It gets its old place when there are enough permits in all.
+// A request for more permits than there are blocks nobody. It gets its old place when there are
+// enough permits in all.
 func TestFairSemaphoreRequestForMoreThanThereAre(t *testing.T) {
 	t.Parallel()
 	server, ctx := rig.Shared(), t.Context()

@@ -58,8 +58,8 @@ func numberedLock(kind string, open func(*latchkey.Client, string) latchkey.Lock
 	}}
 }
 
-// contend has two clients of three goroutines each acquire the lock that many times, and returns the tokens in the
-// order of the holds.
+// contend has two clients of three goroutines each acquire the lock that many times, and returns
+// the tokens in the order of the holds.
 func (k numbered) contend(t *testing.T, name string, each int, options latchkey.Options) (tokens []int64) {
 	t.Helper()
 	all := rig.Goroutines(t)
@@ -96,8 +96,8 @@ func TestFencingTokens_have_no_gaps(t *testing.T) {
 	}
 }
 
-// With TimeFencing tokens follow the clock of the server, also those of a contended lock. So a token is larger than all
-// before it even if the counter is lost.
+// With TimeFencing tokens follow the clock of the server, also those of a contended lock. So a
+// token is larger than all before it even if the counter is lost.
 func TestTimeFencing_survives_the_loss_of_the_counter(t *testing.T) {
 	t.Parallel()
 	for _, k := range numberedKinds {

@@ -12,8 +12,9 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// A fixed address leads to a master. A replica takes over: new connections lead to it, and those that are open stay
-// with the former master, which is a replica now and refuses what changes anything. No client is told.
+// A fixed address leads to a master. A replica takes over: new connections lead to it, and those
+// that are open stay with the former master, which is a replica now and refuses what changes
+// anything. No client is told.
 type fixedEndpoint struct {
 	pair *rig.Replicated
 	tap  *rig.Tap
@@ -42,8 +43,8 @@ func (f *fixedEndpoint) swap() {
 	f.pair.Master, f.pair.Replicas[0] = next, f.pair.Master
 }
 
-// Everything goes on when the master behind a fixed address changes: holds that the new master has survive, waiters
-// get what is released, and calls succeed. So it does when the roles change back.
+// Everything goes on when the master behind a fixed address changes: holds that the new master has
+// survive, waiters get what is released, and calls succeed. So it does when the roles change back.
 func TestFixedEndpoint(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Topology)
@@ -73,8 +74,8 @@ func goesOn(t *testing.T, borrowed bool) {
 	assert.Less(t, time.Since(changed), after+leeway)
 }
 
-// The address leads to the replica for a while. The client opens new connections until one leads to the master, but not
-// in a tight loop.
+// The address leads to the replica for a while. The client opens new connections until one leads to
+// the master, but not in a tight loop.
 func TestFixedEndpoint_that_changes_late(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Topology)
@@ -123,7 +124,8 @@ func TestFixedEndpoint_of_a_member(t *testing.T) {
 	})
 }
 
-// adrift makes the former master a replica that receives nothing from the next one, and returns a client of that one.
+// adrift makes the former master a replica that receives nothing from the next one, and returns a
+// client of that one.
 func (f *fixedEndpoint) adrift(t *testing.T) (next *latchkey.Client) {
 	t.Helper()
 	former := rig.NewAdmin(t, f.pair.Master)
@@ -152,7 +154,8 @@ func TestFixedEndpoint_awaited(t *testing.T) {
 	}
 }
 
-// What a client reports comes from the master, also if it sends nothing else; so does the refusal of permits.
+// What a client reports comes from the master, also if it sends nothing else; so does the refusal
+// of permits.
 func TestFixedEndpoint_reports(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Topology)

@@ -63,8 +63,8 @@ var foreignData = map[string]struct {
 	"a sorted set":             {[]string{"ZADD|@|1|a"}, "a sorted set"},
 }
 
-// An application stores data under the name of a lock: calls do not wait for it, change nothing, and return an error
-// that says what is there.
+// An application stores data under the name of a lock: calls do not wait for it, change nothing,
+// and return an error that says what is there.
 func TestForeignDataIsNoLock(t *testing.T) {
 	t.Parallel()
 	for what, each := range foreignData {
@@ -93,8 +93,8 @@ func TestForeignDataIsNoLock(t *testing.T) {
 	}
 }
 
-// tellsTooLittle reports whether a refusal does not say exactly what is there. The library queries that, but does not
-// delay the error for more than half a second.
+// tellsTooLittle reports whether a refusal does not say exactly what is there. The library queries
+// that, but does not delay the error for more than half a second.
 func tellsTooLittle(err error) bool {
 	return errors.Is(err, latchkey.ErrWrongKind) &&
 		(strings.Contains(err.Error(), "is something else, not") || strings.Contains(err.Error(), "is a number (a semaphore, a latch or a counter), not"))
@@ -194,7 +194,8 @@ var heldElsewhere = map[string]struct {
 	}},
 }
 
-// What other libraries store is a held lock, never foreign data. To locks of another kind it is a lock of its own kind.
+// What other libraries store is a held lock, never foreign data. To locks of another kind it is a
+// lock of its own kind.
 func TestLocksOfOtherLibrariesAreLocks(t *testing.T) {
 	names := map[latchkey.Kind]string{
 		latchkey.KindMutex: "a mutex", latchkey.KindLock: "a lock", latchkey.KindRWLock: "a read/write lock",
@@ -236,8 +237,8 @@ func storedKind(k kind) latchkey.Kind {
 	return latchkey.KindMutex
 }
 
-// A token that this library has not made may be data of an application. Only a call that says that it is a mutex
-// removes it.
+// A token that this library has not made may be data of an application. Only a call that says that
+// it is a mutex removes it.
 func TestTokenIsRemovedOnlyAsAMutex(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	admin, client := rig.NewAdmin(t, server), connect(t, server)

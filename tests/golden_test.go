@@ -14,12 +14,13 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// The state in Redis in each situation must be as in Redisson: wire format, section 32. Nothing else may be stored: a
-// dump has every key that contains the name.
+// The state in Redis in each situation must be as in Redisson: wire format, section 32. Nothing
+// else may be stored: a dump has every key that contains the name.
 
 const goldenLease = 30 * time.Second
 
-// golden compares a dump. TTLs of the wanted entries are upper limits, and must have been set not long ago.
+// golden compares a dump. TTLs of the wanted entries are upper limits, and must have been set not
+// long ago.
 func golden(t *testing.T, admin *rig.Admin, name string, want map[string]rig.Entry) {
 	t.Helper()
 	got := admin.Dump(name)
@@ -142,7 +143,8 @@ func TestGoldenKeyPrefix(t *testing.T) {
 	mustUnlock(t, hold)
 }
 
-// What a Redisson process wrote is understood: it excludes, it can be inspected, and its release wakes waiters.
+// What a Redisson process wrote is understood: it excludes, it can be inspected, and its release
+// wakes waiters.
 func TestGoldenForeignHolder(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	admin := rig.NewAdmin(t, server)
@@ -232,8 +234,8 @@ func TestOwnersAreUnique(t *testing.T) {
 	}
 }
 
-// A holds the lock, B and C wait. A unlocks, and B holds it. Deadlines are our own: one stale period after the last
-// sign of life, and nobody changes another waiter's.
+// A holds the lock, B and C wait. A unlocks, and B holds it. Deadlines are our own: one stale
+// period after the last sign of life, and nobody changes another waiter's.
 func TestGoldenFairLock(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
@@ -310,8 +312,8 @@ func deadlineScores(admin *rig.Admin, name string) map[string]int64 {
 	return scores
 }
 
-// goldenFair compares everything that Redisson sees of a fair lock. Our own notes are stored in addition, only for
-// those who wait.
+// goldenFair compares everything that Redisson sees of a fair lock. Our own notes are stored in
+// addition, only for those who wait.
 func goldenFair(t *testing.T, admin *rig.Admin, name, holder string, queue []string, scores map[string]int64) {
 	t.Helper()
 	found := admin.Dump(name)

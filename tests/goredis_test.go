@@ -34,8 +34,8 @@ redis.call('HSET', KEYS[1], 'token', ARGV[1], 'value', ARGV[2])
 return 1
 `)
 
-// fencedSet writes value under the lock, whose hold ctx carries. If a later holder has already written, it returns
-// ErrLost.
+// fencedSet writes value under the lock, whose hold ctx carries. If a later holder has already
+// written, it returns ErrLost.
 func fencedSet(ctx context.Context, lock latchkey.Locker, data redis.Scripter, key, value string) error {
 	written, err := setIfNewest.Run(ctx, data, []string{key}, lock.HoldFrom(ctx).Token(), value).Int()
 	if err == nil && written == 0 {
@@ -44,8 +44,8 @@ func fencedSet(ctx context.Context, lock latchkey.Locker, data redis.Scripter, k
 	return err
 }
 
-// goRedis opens a go-redis client of a server of any kind, with settings that a test changes. It also returns the
-// settings with which to open Latchkey.
+// goRedis opens a go-redis client of a server of any kind, with settings that a test changes. It
+// also returns the settings with which to open Latchkey.
 func goRedis(
 	t *testing.T, server *rig.Server, change func(*redis.UniversalOptions),
 ) (redis.UniversalClient, rueidis.ClientOption) {
@@ -71,8 +71,8 @@ func converted[S latchkeygoredis.Settings](t *testing.T, settings S) rueidis.Cli
 	return option
 }
 
-// seesAsOther checks that a go-redis client uses the server and the database in which a client of this library stores
-// its locks.
+// seesAsOther checks that a go-redis client uses the server and the database in which a client of
+// this library stores its locks.
 func seesAsOther(t *testing.T, other redis.UniversalClient, client *latchkey.Client, name string) {
 	t.Helper()
 	hold := mustLock(t, client.NewMutex(name))
@@ -83,7 +83,8 @@ func seesAsOther(t *testing.T, other redis.UniversalClient, client *latchkey.Cli
 	assert.ErrorIs(t, other.Get(within(t, soon), name).Err(), redis.Nil)
 }
 
-// With settings converted by latchkeygoredis, Latchkey uses the same database of the same server as go-redis.
+// With settings converted by latchkeygoredis, Latchkey uses the same database of the same server as
+// go-redis.
 func TestGoRedis_settings(t *testing.T) {
 	t.Parallel()
 	var dialed atomic.Int32
@@ -175,8 +176,8 @@ func serveSocket(t *testing.T, server *rig.Server, path string) {
 
 var goBlock = regexp.MustCompile("(?ms)^```go\n(.*?)^```$")
 
-// The functions on the page are those of this file, and so are tested. The module latchkeygoredis tests that every
-// setting of go-redis is converted, refused or ignored.
+// The functions on the page are those of this file, and so are tested. The module latchkeygoredis
+// tests that every setting of go-redis is converted, refused or ignored.
 func TestGoRedis_page(t *testing.T) {
 	page, err := os.ReadFile("../docs/howto/go-redis.md")
 	require.NoError(t, err)

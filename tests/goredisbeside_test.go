@@ -18,8 +18,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// Latchkey adds one connection to those of go-redis, and one for messages while somebody waits, whatever the number of
-// locks and goroutines.
+// Latchkey adds one connection to those of go-redis, and one for messages while somebody waits,
+// whatever the number of locks and goroutines.
 func TestGoRedis_connections(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Settings)
@@ -58,8 +58,9 @@ func TestGoRedis_connections(t *testing.T) {
 	assert.Equal(t, 2, count())
 }
 
-// When a lock is lost, go-redis does not send further commands under its context. A command that waits for its reply
-// goes on until its own deadline or, if go-redis is configured for that, the deadline of the context.
+// When a lock is lost, go-redis does not send further commands under its context. A command that
+// waits for its reply goes on until its own deadline or, if go-redis is configured for that, the
+// deadline of the context.
 func TestGoRedis_work_under_a_lost_lock(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Single)
@@ -136,8 +137,8 @@ func TestGoRedis_users(t *testing.T) {
 	}))
 }
 
-// If an application removes the key of a lock, the holder learns of it at the next renewal. If it turns the key into
-// data, every call returns an error and leaves the key as it is.
+// If an application removes the key of a lock, the holder learns of it at the next renewal. If it
+// turns the key into data, every call returns an error and leaves the key as it is.
 func TestGoRedis_commands_on_a_lock(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	other, option := goRedis(t, server, func(*redis.UniversalOptions) {})

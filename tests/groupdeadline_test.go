@@ -14,8 +14,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// A group cannot be acquired, and a member that it acquired is slow to release. The call keeps its deadline
-// nevertheless, and in the end nothing is held.
+// A group cannot be acquired, and a member that it acquired is slow to release. The call keeps its
+// deadline nevertheless, and in the end nothing is held.
 func TestGroupsKeepToTheDeadline(t *testing.T) {
 	const deadline, margin = 400 * time.Millisecond, 400 * time.Millisecond
 	for what, group := range map[string]func(members []latchkey.Locker) anyLock{

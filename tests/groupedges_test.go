@@ -38,7 +38,8 @@ func newPair(t *testing.T, options ...latchkey.Options) *pair {
 	return p
 }
 
-// wait waits for the pair in the background, and returns when the first member is held and the second is not.
+// wait waits for the pair in the background, and returns when the first member is held and the
+// second is not.
 func (p *pair) wait(t *testing.T, options ...latchkey.LockOption) <-chan acquisition {
 	t.Helper()
 	waiting := lockInBackground(within(t, soon), p.lock, options...)
@@ -47,8 +48,8 @@ func (p *pair) wait(t *testing.T, options ...latchkey.LockOption) <-chan acquisi
 	return waiting
 }
 
-// The first member is gone when the last one is acquired. All members are acquired again after a pause, and the
-// MultiLock gets the requested lease.
+// The first member is gone when the last one is acquired. All members are acquired again after a
+// pause, and the MultiLock gets the requested lease.
 func TestMultiLockTakesAnewWhatIsGone(t *testing.T) {
 	t.Parallel()
 	const lease = time.Minute
@@ -67,7 +68,8 @@ func TestMultiLockTakesAnewWhatIsGone(t *testing.T) {
 	rig.Eventually(t, soon, "nothing is left", free(p.admin, p.a))
 }
 
-// A fixed lease does not start again when the last member is acquired, if that would exceed the MaxHold.
+// A fixed lease does not start again when the last member is acquired, if that would exceed the
+// MaxHold.
 func TestMultiLockKeepsToMaxHold(t *testing.T) {
 	p := newPair(t)
 	const lease = time.Minute
@@ -79,7 +81,8 @@ func TestMultiLockKeepsToMaxHold(t *testing.T) {
 	mustUnlock(t, next.hold)
 }
 
-// The remaining members of a lost hold are released without an Unlock: they would exclude others for nothing.
+// The remaining members of a lost hold are released without an Unlock: they would exclude others
+// for nothing.
 func TestLostMultiLockFreesItsMembers(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -141,7 +144,8 @@ func TestMultiLockReturnsWhatCannotBeMended(t *testing.T) {
 	mustUnlock(t, p.blocker)
 }
 
-// A caller that leaves does not wait for a silent server. What it held there is released when the server answers again.
+// A caller that leaves does not wait for a silent server. What it held there is released when the
+// server answers again.
 func TestMultiLockIsLeftAtOnce(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 2)
@@ -208,7 +212,8 @@ func TestDroppedGroupIsReported(t *testing.T) {
 // groupLease is long enough for a busy machine to renew it.
 const groupLease = 5 * time.Second
 
-// groupHolderProcess holds a MultiLock or a RedLock over servers. Its arguments: which of them, name, servers.
+// groupHolderProcess holds a MultiLock or a RedLock over servers. Its arguments: which of them,
+// name, servers.
 var groupHolderProcess = rig.Child("group holder", func(ctx context.Context, args []string) error {
 	var members []latchkey.Locker
 	for _, ticket := range args[2:] {

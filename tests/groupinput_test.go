@@ -65,7 +65,8 @@ type account struct {
 	owner string
 }
 
-// A type of the program that embeds a lock counts as that lock: together with others, twice, and in nested groups.
+// A type of the program that embeds a lock counts as that lock: together with others, twice, and in
+// nested groups.
 func TestGroupsOfWrappedLocks(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	client := connect(t, server)

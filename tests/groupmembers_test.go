@@ -12,8 +12,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// Each member of a MultiLock has its token, found by its name, in whatever order the program gave the members, and also
-// in nested groups.
+// Each member of a MultiLock has its token, found by its name, in whatever order the program gave
+// the members, and also in nested groups.
 func TestMembersHaveTheirTokens(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	client := connect(t, server)
@@ -65,8 +65,8 @@ func TestOtherHoldsHaveNoMembers(t *testing.T) {
 	mustUnlock(t, single)
 }
 
-// All members of a RedLock have the same name, which finds one that is held. A member that could not be acquired is nil
-// until it is, and a lost one reports the loss.
+// All members of a RedLock have the same name, which finds one that is held. A member that could
+// not be acquired is nil until it is, and a lost one reports the loss.
 func TestMembersOfARedLock(t *testing.T) {
 	t.Parallel()
 	m := newMasters(t, 3)

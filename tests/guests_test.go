@@ -19,8 +19,8 @@ func guest(t *testing.T, hold *latchkey.Hold) latchkey.TryLockOption {
 	return latchkey.As(owner)
 }
 
-// A hand-over: the new process enters, the old one leaves, and nobody gets in between. From then on the guest's renewal
-// keeps the hold.
+// A hand-over: the new process enters, the old one leaves, and nobody gets in between. From then on
+// the guest's renewal keeps the hold.
 func TestGuest_takes_a_hold_over(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {

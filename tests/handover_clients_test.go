@@ -36,8 +36,8 @@ func queued(t *testing.T, admin *rig.Admin, name string, want int64) {
 	})
 }
 
-// Four clients want a lock all the time. Each acquisition costs two commands. For a mutex it costs three, because the
-// client first tries the plain SET that every library uses.
+// Four clients want a lock all the time. Each acquisition costs two commands. For a mutex it costs
+// three, because the client first tries the plain SET that every library uses.
 func TestHandover_costs_two_commands(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Stats)
@@ -115,8 +115,9 @@ func TestHandover_serves_in_order(t *testing.T) {
 	}, handedOver)
 }
 
-// Goroutines of three clients give up after a short time, often just when it is their turn. Patient waiters go on
-// nevertheless, long before the short lease of an unwanted grant would end, and nothing is left.
+// Goroutines of three clients give up after a short time, often just when it is their turn. Patient
+// waiters go on nevertheless, long before the short lease of an unwanted grant would end, and
+// nothing is left.
 func TestHandover_to_those_who_give_up(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -206,7 +207,8 @@ func TestHandover_close_leaves_the_queue(t *testing.T) {
 	}, handedOver)
 }
 
-// A lock with a fixed lease that is longer than that of a grant gets all of it, even if it is extended by less.
+// A lock with a fixed lease that is longer than that of a grant gets all of it, even if it is
+// extended by less.
 func TestHandover_with_a_fixed_lease(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {

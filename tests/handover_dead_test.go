@@ -14,8 +14,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// seldom returns options for clients that poll again only long after the test: what they learn earlier, they learn by
-// message.
+// seldom returns options for clients that poll again only long after the test: what they learn
+// earlier, they learn by message.
 func seldom() latchkey.Options {
 	return latchkey.Options{Lease: 2 * time.Minute, Tuning: latchkey.Tuning{PollCeiling: time.Minute}}
 }
@@ -31,8 +31,8 @@ func listening(admin *rig.Admin, name string) (count int) {
 	return count
 }
 
-// Ten clients die while they wait, each with a place in the queue. The next release gives the lock to the waiter behind
-// them at once.
+// Ten clients die while they wait, each with a place in the queue. The next release gives the lock
+// to the waiter behind them at once.
 func TestHandover_behind_many_dead(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -89,8 +89,9 @@ func TestHandover_to_the_own_client_for_the_whole_lease(t *testing.T) {
 	}, handedOver)
 }
 
-// A key that was a lock of one kind becomes a lock of the other while somebody waits for the first. A release of the
-// second does not grant it to that waiter, which polls, and in the end gets the lock that it requested.
+// A key that was a lock of one kind becomes a lock of the other while somebody waits for the first.
+// A release of the second does not grant it to that waiter, which polls, and in the end gets the
+// lock that it requested.
 func TestHandover_of_one_kind_is_not_given_to_the_other(t *testing.T) {
 	t.Parallel()
 	kinds := []struct {

@@ -18,14 +18,15 @@ import (
 // granting selects the kinds whose release grants the lock to the first waiter on the server.
 func granting(k kind) bool { return handedOver(k) || k.queued }
 
-// oneOfEach selects all kinds, or in short mode one of those whose releases hand over in the same way.
+// oneOfEach selects all kinds, or in short mode one of those whose releases hand over in the same
+// way.
 func oneOfEach(k kind) bool { return !testing.Short() || k.name == lockKind.name || k.queued }
 
 // failoverOptions let a busy machine keep waiters in the queue until the replica takes over.
 var failoverOptions = latchkey.Options{Tuning: latchkey.Tuning{StaleWaiterTimeout: 3 * time.Second, PollCeiling: faultPoll}}
 
-// failover is a lock on a master whose replica falls behind and takes its place. Each client has a tap of its own,
-// whose address does not change.
+// failover is a lock on a master whose replica falls behind and takes its place. Each client has a
+// tap of its own, whose address does not change.
 type failover struct {
 	t    *testing.T
 	kind kind
@@ -101,7 +102,8 @@ func (f *failover) over() {
 	}
 }
 
-// listen returns nil if all owners in the queue of the next master listen there, except one that is dead.
+// listen returns nil if all owners in the queue of the next master listen there, except one that is
+// dead.
 func (f *failover) listen() error {
 	heard, owners := 0, f.owners()
 	for _, owner := range owners {
@@ -139,8 +141,8 @@ func (f *failover) owner() string {
 	return ""
 }
 
-// serve waits until all waiters have acquired the lock and released it at once. It returns the longest time for which
-// the lock had the same owner.
+// serve waits until all waiters have acquired the lock and released it at once. It returns the
+// longest time for which the lock had the same owner.
 func (f *failover) serve(waiters ...<-chan acquisition) (longest time.Duration) {
 	f.t.Helper()
 	start, served := time.Now(), make(chan acquisition, len(waiters))
@@ -197,9 +199,9 @@ func TestHandover_failover_that_loses_the_queue(t *testing.T) {
 	}, granting, oneOfEach)
 }
 
-// The replica has an old queue. In front of the current waiters it has one whose process was killed, one that gave up,
-// and another one that gave up and receives no messages. None of them has the lock for longer than the lease of a
-// grant, and all others get it.
+// The replica has an old queue. In front of the current waiters it has one whose process was
+// killed, one that gave up, and another one that gave up and receives no messages. None of them has
+// the lock for longer than the lease of a grant, and all others get it.
 func TestHandover_failover_that_brings_an_old_queue(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -245,7 +247,8 @@ func TestHandover_failover_that_brings_an_old_queue(t *testing.T) {
 		served.Wait()
 		t.Logf("one owner has it for %v at most, short lease %v", longest.Round(time.Millisecond), failoverOptions.Tuning.StaleWaiterTimeout)
 		assert.Less(t, longest, failoverOptions.Tuning.StaleWaiterTimeout+leeway)
-		// A place of the old queue may be left behind the others, of one that gave up and that was not called.
+		// A place of the old queue may be left behind the others, of one that gave up and that was
+		// not called.
 		rig.Eventually(t, time.Minute+soon, "all is free", free(f.next, f.name))
 	}, granting, oneOfEach)
 }

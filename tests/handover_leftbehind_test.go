@@ -16,8 +16,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// rivals are clients that want one lock all the time, with one goroutine each, so that every change of owners needs a
-// message.
+// rivals are clients that want one lock all the time, with one goroutine each, so that every change
+// of owners needs a message.
 type rivals struct {
 	t     *testing.T
 	locks []anyLock
@@ -79,10 +79,10 @@ func awaitCounted(t *testing.T, tap *rig.Tap, client *latchkey.Client) {
 	})
 }
 
-// In a failover without Sentinel commands go to the next master at once. Subscriptions stay with the former master,
-// which follows the next one. There they receive all messages, but the next master counts no subscribers and takes back
-// what it grants. With their next beat they move to the next master, and from then on no client receives a grant that
-// is void.
+// In a failover without Sentinel commands go to the next master at once. Subscriptions stay with
+// the former master, which follows the next one. There they receive all messages, but the next
+// master counts no subscribers and takes back what it grants. With their next beat they move to the
+// next master, and from then on no client receives a grant that is void.
 func TestHandover_failover_that_leaves_subscriptions_behind(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {

@@ -12,8 +12,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// A client relies on a grant without another query even after a wait that was longer than the lease of the grant,
-// because the grant is later than the last refusal.
+// A client relies on a grant without another query even after a wait that was longer than the lease
+// of the grant, because the grant is later than the last refusal.
 func TestHandover_after_a_long_wait(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {

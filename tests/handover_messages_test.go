@@ -14,9 +14,9 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// A release puts another owner of its client into the queue, and strangers may go first. A message that the client
-// receives before the reply to the release still counts: the client tries to acquire. Otherwise it would wait a minute
-// for its next poll, although the lock is free.
+// A release puts another owner of its client into the queue, and strangers may go first. A message
+// that the client receives before the reply to the release still counts: the client tries to
+// acquire. Otherwise it would wait a minute for its next poll, although the lock is free.
 
 // keptAnswer is such a release, whose reply is held back.
 type keptAnswer struct {
@@ -37,8 +37,8 @@ func newKeptAnswer(t *testing.T, k kind) keptAnswer {
 	return keptAnswer{server, rig.NewAdmin(t, server), tap, connectVia(t, server, tap.Addr(), options), rig.Name(t), k.open}
 }
 
-// release releases a hold that a goroutine waits for, calls meanwhile when the server has executed the release, and
-// waits until that goroutine has acquired the lock.
+// release releases a hold that a goroutine waits for, calls meanwhile when the server has executed
+// the release, and waits until that goroutine has acquired the lock.
 func (c keptAnswer) release(t *testing.T, hold *latchkey.Hold, meanwhile func()) {
 	t.Helper()
 	waiter := lockInLine(within(t, time.Minute), t, c.open(c.client, c.name))
@@ -103,8 +103,8 @@ func TestHandover_listens_before_the_answer(t *testing.T) {
 	}, handedOver)
 }
 
-// The client starts to listen, because of another waiter, while an attempt without a place in the queue is in flight:
-// the waiter tries again.
+// The client starts to listen, because of another waiter, while an attempt without a place in the
+// queue is in flight: the waiter tries again.
 func TestHandover_listens_before_the_refusal(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -125,8 +125,8 @@ func TestHandover_listens_before_the_refusal(t *testing.T) {
 	}, handedOver)
 }
 
-// An owner receives its grant late: its client has already acquired the lock and is releasing it. The hold ends by its
-// own release and is not lost.
+// An owner receives its grant late: its client has already acquired the lock and is releasing it.
+// The hold ends by its own release and is not lost.
 func TestHandover_grant_during_the_release(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -159,7 +159,8 @@ func TestHandover_grant_during_the_release(t *testing.T) {
 		go func() { released <- granted.hold.Unlock(context.Background()) }()
 		rig.Await(t, soon, "the release", granted.hold.Context(t.Context()).Done())
 		require.Positive(t, c.admin.Publish(channel, grant))
-		// The client gives a grant to an unknown owner back, after it has handled everything that came before.
+		// The client gives a grant to an unknown owner back, after it has handled everything that
+		// came before.
 		unknown := c.client.ID() + ":987654321"
 		c.admin.Publish(channel, strings.ReplaceAll(grant, strings.Fields(grant)[2], unknown))
 		sent(rig.Mentions(unknown))

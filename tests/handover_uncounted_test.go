@@ -32,7 +32,8 @@ type misled struct {
 	next   *rig.Admin
 }
 
-// newMisled returns a client that waits for a lock. The first connections of its subscription reach the replica.
+// newMisled returns a client that waits for a lock. The first connections of its subscription reach
+// the replica.
 func newMisled(t *testing.T, wrong int32, options latchkey.Options) *misled {
 	t.Helper()
 	r := rig.NewReplicated(t, 1, 0)
@@ -70,8 +71,9 @@ func (m *misled) release(t *testing.T) {
 	mustUnlock(t, got.hold)
 }
 
-// A former master that restarts as a replica may be where a client opens its subscription, because the client has not
-// heard of the failover. The client moves to the master at once, so that the lock is handed over to it.
+// A former master that restarts as a replica may be where a client opens its subscription, because
+// the client has not heard of the failover. The client moves to the master at once, so that the
+// lock is handed over to it.
 func TestHandover_subscription_opened_at_a_replica(t *testing.T) {
 	t.Parallel()
 	m := newMisled(t, 1, seldom())

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// soon is long enough for anything that should happen at once, also on a busy machine. It is shorter than the
-	// default lease, so that a lock that is free soon was released.
+	// soon is long enough for anything that should happen at once, also on a busy machine. It is
+	// shorter than the default lease, so that a lock that is free soon was released.
 	soon = 20 * time.Second
 	// leeway is what a busy machine may add to a measured time.
 	leeway = 5 * time.Second
@@ -103,8 +103,9 @@ func reentrant(k kind) bool { return k.reentrant }
 func messages(k kind) bool  { return k.messages }
 func guests(k kind) bool    { return !k.sided } // Redisson's format has no room for them
 
-// dial opens a client of the library through addr: the server's own address or that of a proxy. The embedded server
-// must not be mistaken for a cluster, so there the library borrows a client that knows this. closeAll closes both.
+// dial opens a client of the library through addr: the server's own address or that of a proxy. The
+// embedded server must not be mistaken for a cluster, so there the library borrows a client that
+// knows this. closeAll closes both.
 func dial(server *rig.Server, addr string, options latchkey.Options) (client *latchkey.Client, closeAll func(context.Context) error, err error) {
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
@@ -131,7 +132,8 @@ func dial(server *rig.Server, addr string, options latchkey.Options) (client *la
 	return borrow(likeOurs(server.Options(addr)), options)
 }
 
-// dialTicket is dial for a child process that has the ticket of a server. Without an addr it uses the server's own.
+// dialTicket is dial for a child process that has the ticket of a server. Without an addr it uses
+// the server's own.
 func dialTicket(ticket, addr string, options latchkey.Options) (client *latchkey.Client, closeAll func(context.Context) error, err error) {
 	server, err := rig.Attach(ticket)
 	if err != nil {
@@ -158,7 +160,8 @@ func notInCluster(t *testing.T, why string) {
 	}
 }
 
-// routed makes a client of the library use addr if it learns the addresses of the servers from others.
+// routed makes a client of the library use addr if it learns the addresses of the servers from
+// others.
 func routed(server *rig.Server, addr string, options latchkey.Options) latchkey.Options {
 	route, own := server.Route(addr), options.Tuning.AddressMapper
 	switch {
@@ -197,8 +200,8 @@ func borrow(option rueidis.ClientOption, options latchkey.Options) (*latchkey.Cl
 	}, nil
 }
 
-// connectVia is dial, but closes the client at the end of the test. Close may fail, because many tests end with a
-// broken link, but it must return.
+// connectVia is dial, but closes the client at the end of the test. Close may fail, because many
+// tests end with a broken link, but it must return.
 func connectVia(t testing.TB, server *rig.Server, addr string, options ...latchkey.Options) *latchkey.Client {
 	t.Helper()
 	client, closeAll, err := dialPatiently(server, addr, append(options, latchkey.Options{})[0])
@@ -269,7 +272,8 @@ func free(admin *rig.Admin, name string) func() error {
 func tokenKey(name string) string  { return "redisson_lock_token:{" + name + "}" }
 func channelOf(name string) string { return "redisson_lock__channel:{" + name + "}" }
 
-// channelOf returns the channel on which releases of the lock are published, or the prefix of each waiter's channel.
+// channelOf returns the channel on which releases of the lock are published, or the prefix of each
+// waiter's channel.
 func (k kind) channelOf(name string) string {
 	if k.sided {
 		return "redisson_rwlock:{" + name + "}"
@@ -277,7 +281,8 @@ func (k kind) channelOf(name string) string {
 	return channelOf(name)
 }
 
-// countInRedis returns the hold count that the server has for the lock's only owner: 0 for a free lock, 1 for a mutex.
+// countInRedis returns the hold count that the server has for the lock's only owner: 0 for a free
+// lock, 1 for a mutex.
 func countInRedis(t testing.TB, admin *rig.Admin, name string) int64 {
 	t.Helper()
 	switch admin.Text("TYPE", name) {

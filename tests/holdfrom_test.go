@@ -13,8 +13,9 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// HoldFrom of a lock finds the hold of this lock in the context, however many others are in between, and sends nothing.
-// The context of another lock, of another kind of that name, or of another client has none.
+// HoldFrom of a lock finds the hold of this lock in the context, however many others are in
+// between, and sends nothing. The context of another lock, of another kind of that name, or of
+// another client has none.
 func TestHoldFrom(t *testing.T) {
 	server, ctx := rig.Shared(), t.Context()
 	for _, k := range append(kinds, readKind, multiKind, redKind) {
@@ -171,8 +172,9 @@ func TestPermitDo(t *testing.T) {
 	assert.Empty(t, latchkey.PermitFrom(ctx).ID())
 }
 
-// When a member of a group is lost, the others are given back a moment later. Until then a call with the values of the
-// group's context waits for a member as any other call does: it does not re-enter it.
+// When a member of a group is lost, the others are given back a moment later. Until then a call
+// with the values of the group's context waits for a member as any other call does: it does not
+// re-enter it.
 func TestMembersOfALostGroupAreNotEntered(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)

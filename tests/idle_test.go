@@ -13,8 +13,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// Clients that only wait are cheap: each polls once per poll ceiling, and pings its second connection every two
-// seconds.
+// Clients that only wait are cheap: each polls once per poll ceiling, and pings its second
+// connection every two seconds.
 func TestIdleWaiters_cost(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Stats)

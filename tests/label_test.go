@@ -79,8 +79,8 @@ func TestLabel_of_holder(t *testing.T) {
 	})
 }
 
-// awaitHolders asks until these are the holders. An answer may come without the labels, if the server takes longer than
-// a second to tell them.
+// awaitHolders asks until these are the holders. An answer may come without the labels, if the
+// server takes longer than a second to tell them.
 func awaitHolders(t *testing.T, want []latchkey.Holder, ask func() ([]latchkey.Holder, error)) {
 	t.Helper()
 	rig.Eventually(t, soon, "the holders", func() error {
@@ -92,8 +92,8 @@ func awaitHolders(t *testing.T, want []latchkey.Holder, ask func() ([]latchkey.H
 	})
 }
 
-// The record has the documented form, expires by itself, and is removed by Close. A client with NoLabel, and
-// one that holds nothing, have none.
+// The record has the documented form, expires by itself, and is removed by Close. A client with
+// NoLabel, and one that holds nothing, have none.
 func TestLabel_golden(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -127,8 +127,9 @@ func TestLabel_default(t *testing.T) {
 	assert.Contains(t, rig.NewAdmin(t, server).Text("CLIENT", "LIST"), " name=latchkey:"+client.Label()+" ")
 }
 
-// A label stays as long as the longest lease, and that of a lock that stays taken survives Close. The note of such a
-// lock does not stay, and the note of another hold of the same owner is not shown for it.
+// A label stays as long as the longest lease, and that of a lock that stays taken survives Close.
+// The note of such a lock does not stay, and the note of another hold of the same owner is not
+// shown for it.
 func TestLabel_of_a_lock_that_stays_taken(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -158,7 +159,8 @@ func TestLabel_of_a_lock_that_stays_taken(t *testing.T) {
 	keeps()
 }
 
-// Anybody may have written a label, so it is made safe for a terminal. A record of another type is ignored.
+// Anybody may have written a label, so it is made safe for a terminal. A record of another type is
+// ignored.
 func TestLabel_that_somebody_else_has_written(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -359,8 +361,8 @@ func TestLabel_of_waiters(t *testing.T) {
 	}
 }
 
-// The error of a wait names the holder by its label, which is read during the wait. The error of an attempt does so if
-// the label is known.
+// The error of a wait names the holder by its label, which is read during the wait. The error of an
+// attempt does so if the label is known.
 func TestTextBusyLabel(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()

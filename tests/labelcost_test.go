@@ -19,8 +19,8 @@ import (
 // readsLabels matches the commands that read records of clients.
 func readsLabels(c rig.Command) bool { return rig.MentionsPrefix("latchkey_client:")(c) }
 
-// labelled makes locks that are held by n clients, with two locks each, and returns the labels by the names of the
-// locks. The labels are on the server.
+// labelled makes locks that are held by n clients, with two locks each, and returns the labels by
+// the names of the locks. The labels are on the server.
 func labelled(t *testing.T, server *rig.Server, prefix string, n int) (want map[string]string, clients []*latchkey.Client) {
 	t.Helper()
 	admin, want := rig.NewAdmin(t, server), map[string]string{}
@@ -46,8 +46,8 @@ func labelsOf(t *testing.T, client *latchkey.Client, pattern string) map[string]
 	return got
 }
 
-// A client that walks again and again does not read the same labels each time. But it reads all notes of clients that
-// have some, and learns of a first note within some seconds.
+// A client that walks again and again does not read the same labels each time. But it reads all
+// notes of clients that have some, and learns of a first note within some seconds.
 func TestLabelCost_of_a_walk(t *testing.T) {
 	t.Parallel()
 	server, prefix := rig.Shared(), rig.Name(t)+":"
@@ -102,7 +102,8 @@ func TestLabelCost_of_a_walk(t *testing.T) {
 	}
 }
 
-// A query sends its commands for labels together, to whatever nodes: it does not wait for one to send another.
+// A query sends its commands for labels together, to whatever nodes: it does not wait for one to
+// send another.
 func TestLabelCost_in_one_round_trip(t *testing.T) {
 	t.Parallel()
 	const n = 12

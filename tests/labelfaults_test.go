@@ -50,7 +50,8 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// A user without rights on the records of clients can use locks, logs this once, and sees owners by their ids.
+// A user without rights on the records of clients can use locks, logs this once, and sees owners by
+// their ids.
 func TestLabelFaults_permission_is_missing(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Settings)
@@ -118,7 +119,8 @@ func TestLabelFaults_silence(t *testing.T) {
 	rig.Await(t, soon, "Close", closed)
 }
 
-// Holds without a note cost nothing more once the label is written. A hold with a note costs one command at most.
+// Holds without a note cost nothing more once the label is written. A hold with a note costs one
+// command at most.
 func TestLabelFaults_costs(t *testing.T) {
 	t.Parallel()
 	const passes = 20

@@ -14,8 +14,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// latchChannelOf is Redisson's channel, except for a name with braces in a cluster, where that channel belongs to
-// another slot.
+// latchChannelOf is Redisson's channel, except for a name with braces in a cluster, where that
+// channel belongs to another slot.
 func latchChannelOf(name string) string {
 	if rig.Shared().Clustered() && strings.Contains(name, "{") {
 		return "latchkey_latch__channel:" + name
@@ -232,7 +232,8 @@ func TestLatchParticipants(t *testing.T) {
 	assert.Equal(t, 1, n, "a new round")
 }
 
-// A hundred goroutines of four clients count down a latch that is set to as many, and exactly one of them opens it.
+// A hundred goroutines of four clients count down a latch that is set to as many, and exactly one
+// of them opens it.
 func TestLatchConcurrentCounts(t *testing.T) {
 	server := rig.Shared()
 	const clients, each = 4, 25
@@ -257,7 +258,8 @@ func TestLatchConcurrentCounts(t *testing.T) {
 	assert.NoError(t, rig.Await(t, soon, "the awaiter", opened))
 }
 
-// On a server that is out of memory a latch cannot be set, but it can be counted down, awaited and deleted.
+// On a server that is out of memory a latch cannot be set, but it can be counted down, awaited and
+// deleted.
 func TestLatchOutOfMemory(t *testing.T) {
 	rig.Need(t, rig.Settings)
 	server, ctx := rig.Fresh(t), t.Context()

@@ -41,8 +41,8 @@ func TestLatchOpens(t *testing.T) {
 	}
 }
 
-// The last count falls between the query and the confirmation of the subscription. All awaiters query again after the
-// confirmation.
+// The last count falls between the query and the confirmation of the subscription. All awaiters
+// query again after the confirmation.
 func TestLatchOpensBeforeTheSubscriptionIsConfirmed(t *testing.T) {
 	server := rig.Shared()
 	tap := rig.NewTap(t, server)
@@ -61,8 +61,8 @@ func TestLatchOpensBeforeTheSubscriptionIsConfirmed(t *testing.T) {
 	}
 }
 
-// latchAwaiter is a process with many awaiters. Its arguments: name, the server's ticket, the address to use, number of
-// awaiters, poll ceiling.
+// latchAwaiter is a process with many awaiters. Its arguments: name, the server's ticket, the
+// address to use, number of awaiters, poll ceiling.
 var latchAwaiter = rig.Child("latch awaiter", func(ctx context.Context, args []string) error {
 	n, err := strconv.Atoi(args[3])
 	if err != nil {
@@ -91,7 +91,8 @@ var latchAwaiter = rig.Child("latch awaiter", func(ctx context.Context, args []s
 	return errors.Join(err, closeAll(context.Background()))
 })
 
-// One count releases hundreds of awaiters in four processes: at once with messages, and at the next poll without any.
+// One count releases hundreds of awaiters in four processes: at once with messages, and at the next
+// poll without any.
 func TestLatchReleasesManyProcesses(t *testing.T) {
 	t.Parallel()
 	const processes = 4
@@ -139,8 +140,8 @@ func TestLatchReleasesManyProcesses(t *testing.T) {
 	}
 }
 
-// awaitersQueried waits until n awaiters of a latch have learned what they await. Only their first query does not name
-// a round.
+// awaitersQueried waits until n awaiters of a latch have learned what they await. Only their first
+// query does not name a round.
 func awaitersQueried(t *testing.T, tap *rig.Tap, name string, n int) {
 	t.Helper()
 	first := func(c rig.Command) bool {

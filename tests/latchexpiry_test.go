@@ -13,7 +13,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// expiredUnseen makes a round of two counts expire, one of which "a" has made, without any query of this library.
+// expiredUnseen makes a round of two counts expire, one of which "a" has made, without any query of
+// this library.
 func expiredUnseen(t *testing.T, admin *rig.Admin, latch *latchkey.CountDownLatch) {
 	t.Helper()
 	inTime(t, func(ttl time.Duration) bool {
@@ -34,8 +35,8 @@ func expiredUnseen(t *testing.T, admin *rig.Admin, latch *latchkey.CountDownLatc
 	})
 }
 
-// A round expires, and there is no query before Java sets the next one. That is another round: its awaiters pass when
-// it opens, and a participant of the first round counts again.
+// A round expires, and there is no query before Java sets the next one. That is another round: its
+// awaiters pass when it opens, and a participant of the first round counts again.
 func TestLatchThatExpiredUnseenAndJavasNext(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Stats)
@@ -61,8 +62,8 @@ func TestLatchThatExpiredUnseenAndJavasNext(t *testing.T) {
 	assert.NoError(t, rig.Await(t, soon, "the awaiter", opened))
 }
 
-// An awaiter of a round with a TTL learns that it expired, even if Java has begun the next round before the awaiter's
-// query.
+// An awaiter of a round with a TTL learns that it expired, even if Java has begun the next round
+// before the awaiter's query.
 func TestAwaiterOfARoundThatExpiredBeforeJavasNext(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -120,8 +121,8 @@ func TestParticipantsCountOnceUntilTheEnd(t *testing.T) {
 	}
 }
 
-// At the end of its time to live a latch frees its awaiters with an error, and later calls return that error too. A
-// participant that died does not keep others waiting.
+// At the end of its time to live a latch frees its awaiters with an error, and later calls return
+// that error too. A participant that died does not keep others waiting.
 func TestLatchExpires(t *testing.T) {
 	t.Parallel()
 	server, ctx := rig.Shared(), t.Context()

@@ -18,8 +18,8 @@ import (
 
 // Operations of a latch that are repeated, or executed late.
 
-// Each reply of each operation is lost in turn, in every way. The operation counts once, and the caller learns the
-// result, or that the outcome is unknown.
+// Each reply of each operation is lost in turn, in every way. The operation counts once, and the
+// caller learns the result, or that the outcome is unknown.
 func TestLatchOperationsCountOnce(t *testing.T) {
 	t.Parallel()
 	rig.Long(t)
@@ -74,8 +74,8 @@ func TestLatchOperationsCountOnce(t *testing.T) {
 	}
 }
 
-// The round ends and another one begins while an awaiter is stalled between a message and its query. It learns the
-// outcome of its own round.
+// The round ends and another one begins while an awaiter is stalled between a message and its
+// query. It learns the outcome of its own round.
 func TestLatchQuickReset(t *testing.T) {
 	ends := map[string]struct {
 		end  func(t *testing.T, latch *latchkey.CountDownLatch)
@@ -124,7 +124,8 @@ func hasNote(c rig.Command) bool {
 	})
 }
 
-// A late count of a round that is over does not affect the next round, and neither does a late set or deletion.
+// A late count of a round that is over does not affect the next round, and neither does a late set
+// or deletion.
 func TestLatchDelayedOperations(t *testing.T) {
 	server := rig.Shared()
 	second := func(name string) rig.Match { // a command that changes the latch has a note with a number

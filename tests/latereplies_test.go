@@ -14,8 +14,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// delayedLock is a re-entrant lock behind a tap that can hold replies back, and the same lock of another client, which
-// sees what the server does.
+// delayedLock is a re-entrant lock behind a tap that can hold replies back, and the same lock of
+// another client, which sees what the server does.
 type delayedLock struct {
 	tap   *rig.Tap
 	lock  *latchkey.Lock
@@ -34,7 +34,8 @@ func newDelayedLock(t *testing.T, options latchkey.Options) delayedLock {
 // mine matches the commands that name the lock.
 func (l delayedLock) mine() rig.Match { return rig.Mentions(l.lock.Name()) }
 
-// A re-entry is executed, but its reply arrives after the hold has ended. It must not revive the hold.
+// A re-entry is executed, but its reply arrives after the hold has ended. It must not revive the
+// hold.
 func TestReentryAnsweredAfterTheLoss(t *testing.T) {
 	t.Parallel()
 	l := newDelayedLock(t, persistent)
@@ -65,7 +66,8 @@ func TestReentryAnsweredAfterTheLoss(t *testing.T) {
 	require.ErrorIs(t, outer.Err(), latchkey.ErrLost)
 }
 
-// beforeTheLoss waits for an event or for the loss of a hold, and reports whether the event came first.
+// beforeTheLoss waits for an event or for the loss of a hold, and reports whether the event came
+// first.
 func beforeTheLoss[E any](hold *latchkey.Hold, event <-chan E) bool {
 	select {
 	case <-event:
@@ -75,7 +77,8 @@ func beforeTheLoss[E any](hold *latchkey.Hold, event <-chan E) bool {
 	}
 }
 
-// inTime gives a test a lease or a time to live: a second, and twice as much while the machine is too slow for it.
+// inTime gives a test a lease or a time to live: a second, and twice as much while the machine is
+// too slow for it.
 func inTime(t *testing.T, try func(lease time.Duration) (inTime bool)) {
 	t.Helper()
 	for lease := time.Second; !try(lease); lease *= 2 {
@@ -123,7 +126,8 @@ func TestExtensionAnsweredAfterTheLoss(t *testing.T) {
 	mustUnlock(t, mustLock(t, l.other)) // not only after the minute
 }
 
-// The contexts of a hold end when Unlock begins, because the server may free the lock long before its reply arrives.
+// The contexts of a hold end when Unlock begins, because the server may free the lock long before
+// its reply arrives.
 func TestContextsEndBeforeTheLockIsFree(t *testing.T) {
 	l := newDelayedLock(t, latchkey.Options{})
 	hold := mustLock(t, l.lock)
@@ -138,8 +142,8 @@ func TestContextsEndBeforeTheLockIsFree(t *testing.T) {
 	mustUnlock(t, next)
 }
 
-// A release that waits for another command of the hold counts as begun: when its retry budget is over, the hold is no
-// longer renewed and ends.
+// A release that waits for another command of the hold counts as begun: when its retry budget is
+// over, the hold is no longer renewed and ends.
 func TestUnlockBehindAStalledReentry(t *testing.T) {
 	t.Parallel()
 	l := newDelayedLock(t, latchkey.Options{Lease: 6 * time.Second, RetryBudget: 2 * time.Second})
@@ -216,8 +220,8 @@ func TestGuest_undo_spares_the_next_acquisition(t *testing.T) {
 	mustUnlock(t, visit)
 }
 
-// A guest that acquires again with the owner of a broken hold does not make the old holder believe that it still holds
-// the lock.
+// A guest that acquires again with the owner of a broken hold does not make the old holder believe
+// that it still holds the lock.
 func TestGuest_does_not_revive_a_broken_hold(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -309,8 +313,8 @@ func TestContextIsObeyedWhileAnotherDials(t *testing.T) {
 	mustUnlock(t, rig.Await(t, soon, "the first", first).hold)
 }
 
-// A server that is silent for longer than connections last does not end a wait whose context has not ended: timeouts of
-// the library are not timeouts of the caller.
+// A server that is silent for longer than connections last does not end a wait whose context has
+// not ended: timeouts of the library are not timeouts of the caller.
 func TestWaitOutlastsASilentServer(t *testing.T) {
 	rig.Need(t, rig.Process)
 	t.Parallel()
@@ -332,7 +336,8 @@ func TestWaitOutlastsASilentServer(t *testing.T) {
 	unlockInTheEnd(t, next.hold)
 }
 
-// A short stall in which many callers leave costs no hold: renewals do not queue behind acquisitions.
+// A short stall in which many callers leave costs no hold: renewals do not queue behind
+// acquisitions.
 func TestShortStallUnderLoad(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)

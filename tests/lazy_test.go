@@ -21,7 +21,8 @@ import (
 // nowhere is an address at which nobody listens.
 const nowhere = "127.0.0.1:1"
 
-// lazily returns a client that is made without a server, and a function that makes the server reachable.
+// lazily returns a client that is made without a server, and a function that makes the server
+// reachable.
 func lazily(t *testing.T, server *rig.Server, options latchkey.Options) (client *latchkey.Client, comesUp func()) {
 	t.Helper()
 	if server.Clustered() || server.Embedded() {
@@ -41,8 +42,9 @@ func lazily(t *testing.T, server *rig.Server, options latchkey.Options) (client 
 	return client, func() { up.Store(true) }
 }
 
-// notSent checks the error of a call that finds no server. On a busy machine the time of the call may end while the
-// client is being opened. Then the outcome counts as unknown, and the call is repeated.
+// notSent checks the error of a call that finds no server. On a busy machine the time of the call
+// may end while the client is being opened. Then the outcome counts as unknown, and the call is
+// repeated.
 func notSent(t *testing.T, call func() error) {
 	t.Helper()
 	err := call()
@@ -61,8 +63,8 @@ func notSent(t *testing.T, call func() error) {
 	}
 }
 
-// A client made while the server is down fails like one that has lost its server. When the server is up, the client
-// works with the same locks.
+// A client made while the server is down fails like one that has lost its server. When the server
+// is up, the client works with the same locks.
 func TestLazyConnect(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -88,7 +90,8 @@ func TestLazyConnect(t *testing.T) {
 	})
 }
 
-// unlockInTheEnd releases a hold whose client has a short retry budget, which a busy machine may use up.
+// unlockInTheEnd releases a hold whose client has a short retry budget, which a busy machine may
+// use up.
 func unlockInTheEnd(t *testing.T, hold *latchkey.Hold) {
 	t.Helper()
 	rig.Eventually(t, soon, "the release", func() error { return hold.Unlock(within(t, soon)) })
@@ -159,8 +162,8 @@ func TestLazyConnect_dials_at_the_first_use(t *testing.T) {
 	require.ErrorIs(t, err, latchkey.ErrClosed)
 }
 
-// A server that accepts connections and does not answer delays no call beyond its retry budget, however many calls
-// there are.
+// A server that accepts connections and does not answer delays no call beyond its retry budget,
+// however many calls there are.
 func TestLazyConnect_to_a_silent_server(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Single)

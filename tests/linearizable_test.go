@@ -17,8 +17,9 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// Every reply counts here, even a refusal: there must be an order of all calls in which a correct object would give
-// exactly these replies. The calls do not wait, so that they are short and the order is found quickly.
+// Every reply counts here, even a refusal: there must be an order of all calls in which a correct
+// object would give exactly these replies. The calls do not wait, so that they are short and the
+// order is found quickly.
 
 // record collects the calls of a history.
 type record[C any] struct {

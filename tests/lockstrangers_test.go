@@ -23,8 +23,8 @@ const (
 	strangerUnlocks = `redis.call('del', KEYS[1]) return redis.call('publish', KEYS[2], '0')`
 )
 
-// A process of Redisson that waits for a lock has its turns beside one client whose goroutines want it all the time. A
-// thread of Java needs a moment after the message.
+// A process of Redisson that waits for a lock has its turns beside one client whose goroutines want
+// it all the time. A thread of Java needs a moment after the message.
 func TestLockBesideAStranger(t *testing.T) {
 	t.Parallel()
 	for kind, k := range map[string]struct {
@@ -48,7 +48,8 @@ func TestLockBesideAStranger(t *testing.T) {
 	}
 }
 
-// turnsOfStranger returns how often a stranger acquires a lock while two goroutines of a client acquire it 50 times.
+// turnsOfStranger returns how often a stranger acquires a lock while two goroutines of a client
+// acquire it 50 times.
 func turnsOfStranger(t *testing.T, l anyLock, channel, acquire string) (theirs int) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), soon)

@@ -12,7 +12,8 @@ type looked interface {
 	Inspect(ctx context.Context) (latchkey.Object, error)
 }
 
-// statsOf returns what Inspect of a semaphore returns, with ErrNotSet if nobody has set the permits.
+// statsOf returns what Inspect of a semaphore returns, with ErrNotSet if nobody has set the
+// permits.
 func statsOf(ctx context.Context, s looked) (latchkey.Object, error) {
 	found, err := s.Inspect(ctx)
 	if err == nil && found.Kind == latchkey.KindNone {

@@ -15,8 +15,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// The link goes silent at a random time while a renewed lock is held. The context of the hold always ends before
-// another client acquires the lock.
+// The link goes silent at a random time while a renewed lock is held. The context of the hold
+// always ends before another client acquires the lock.
 func TestSilentCutIsNoticedInTime(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		t.Parallel()
@@ -33,7 +33,8 @@ func TestSilentCutIsNoticedInTime(t *testing.T) {
 	}, func(k kind) bool { return k.name != spinKind.name && k.name != fencedKind.name })
 }
 
-// cutOnce returns an error if the next holder had the lock before the first one learned of the loss.
+// cutOnce returns an error if the next holder had the lock before the first one learned of the
+// loss.
 func cutOnce(t *testing.T, k kind, server *rig.Server) error {
 	t.Helper()
 	const lease = 700 * time.Millisecond
@@ -94,8 +95,8 @@ func TestPausedServerEndsTheHold(t *testing.T) {
 	}, func(k kind) bool { return k.name == mutexKind.name || k.name == lockKind.name }) // the others hold like a Lock
 }
 
-// A server that is stopped for less than a lease costs no hold. After more than a lease the hold is lost, and a waiter
-// gets the lock.
+// A server that is stopped for less than a lease costs no hold. After more than a lease the hold is
+// lost, and a waiter gets the lock.
 func TestServerStoppedForLessAndMoreThanALease(t *testing.T) {
 	t.Parallel()
 	rig.Long(t)
@@ -152,8 +153,8 @@ func TestVanishedKeyIsALoss(t *testing.T) {
 	})
 }
 
-// If another client has acquired the lock in between, the first hold is lost for good. Its renewal and its release do
-// not affect the other hold.
+// If another client has acquired the lock in between, the first hold is lost for good. Its renewal
+// and its release do not affect the other hold.
 func TestRenewalNeverTakesAnothersHold(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -196,8 +197,8 @@ func TestFixedLeaseEnds(t *testing.T) {
 	})
 }
 
-// A stuck worker has a MaxHold: renewals keep the key until then, the context ends at the limit, and the key is gone
-// soon after.
+// A stuck worker has a MaxHold: renewals keep the key until then, the context ends at the limit,
+// and the key is gone soon after.
 func TestMaxHold(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {

@@ -15,8 +15,9 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// A release whose reply is lost may have put another owner of the same client into the queue, or have given it the
-// lock. Whoever waits goes on within the time that a lost message costs, wherever it waits, and not when a lease ends.
+// A release whose reply is lost may have put another owner of the same client into the queue, or
+// have given it the lock. Whoever waits goes on within the time that a lost message costs, wherever
+// it waits, and not when a lease ends.
 func TestLostRelease_waiters_go_on(t *testing.T) {
 	t.Parallel()
 	for what, kind := range passedOn {

@@ -14,8 +14,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// undoBudget is how long a failed acquisition may remain on the server once the link works again, also on a busy
-// machine: a third of the default lease.
+// undoBudget is how long a failed acquisition may remain on the server once the link works again,
+// also on a busy machine: a third of the default lease.
 const undoBudget = defaultLease / 3
 
 var losses = []struct {
@@ -27,8 +27,8 @@ var losses = []struct {
 	{"request lost", rig.CutRequest},
 }
 
-// The reply of the n-th command is lost, for every n of a run that locks, re-enters and unlocks. Everything that the
-// caller learned is true, and what failed is undone.
+// The reply of the n-th command is lost, for every n of a run that locks, re-enters and unlocks.
+// Everything that the caller learned is true, and what failed is undone.
 func TestNthReplyLost(t *testing.T) {
 	t.Parallel()
 	rig.Long(t)
@@ -146,8 +146,8 @@ func (r *lossRun) failed(hold *latchkey.Hold, err error, want int64) {
 	r.comesToCount(want)
 }
 
-// released checks an Unlock: after nil the count is correct at once, and after an unknown outcome it becomes correct.
-// Any other error would be wrong.
+// released checks an Unlock: after nil the count is correct at once, and after an unknown outcome
+// it becomes correct. Any other error would be wrong.
 func (r *lossRun) released(err error, want int64) {
 	r.t.Helper()
 	if err == nil {
@@ -193,8 +193,8 @@ func loseNthOfWaiter(t *testing.T, k kind, n int, loss rig.Loss) {
 	r.released(got.hold.Unlock(context.Background()), 0)
 }
 
-// The caller gives up before the reply arrives. The lock that it holds without knowing is undone long before its lease
-// ends.
+// The caller gives up before the reply arrives. The lock that it holds without knowing is undone
+// long before its lease ends.
 func TestReplyTooLateForTheCaller(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		r := newLossRun(t, k)
@@ -216,8 +216,8 @@ func TestReplyTooLateForTheCaller(t *testing.T) {
 	})
 }
 
-// An acquisition is executed after the caller gave up, and after the first undo, like a late packet on a forgotten
-// connection. It is undone nevertheless.
+// An acquisition is executed after the caller gave up, and after the first undo, like a late packet
+// on a forgotten connection. It is undone nevertheless.
 func TestAcquisitionExecutedAfterItsUndo(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -233,7 +233,8 @@ func TestAcquisitionExecutedAfterItsUndo(t *testing.T) {
 		cancel()
 		require.ErrorIs(t, rig.Await(t, soon, "the caller", caller).err, context.Canceled)
 
-		// One undo succeeds, and the acquisition is executed after it. The undo is repeated, but refused until then.
+		// One undo succeeds, and the acquisition is executed after it. The undo is repeated, but
+		// refused until then.
 		undo := r.tap.HoldReply(func(c rig.Command) bool {
 			return rig.Mentions(r.name)(c) && !slices.Equal(c.Args[:2], acquisition.Args[:2]) // another script
 		})
@@ -273,8 +274,9 @@ func TestRepeatedCommandsCountOnce(t *testing.T) {
 	})
 }
 
-// Unlock was executed, but its reply was lost, and it returned ErrUnknownOutcome. "Unlock may be called again to wait
-// for it": no later call reports a loss, and in the end one confirms the release.
+// Unlock was executed, but its reply was lost, and it returned ErrUnknownOutcome. "Unlock may be
+// called again to wait for it": no later call reports a loss, and in the end one confirms the
+// release.
 func TestUnlockAgainAfterAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	rig.Long(t)

@@ -16,14 +16,16 @@ import (
 // brieflyHeld ends renewed holds before the fixed leases of these tests.
 var brieflyHeld = latchkey.Options{MaxHold: 700 * time.Millisecond, Lease: 3 * time.Second}
 
-// hasALimit checks that a renewed hold ends before a fixed lease, the limit and two renewed leases are over.
+// hasALimit checks that a renewed hold ends before a fixed lease, the limit and two renewed leases
+// are over.
 func hasALimit(t *testing.T, hold *latchkey.Hold) {
 	t.Helper()
 	rig.Await(t, 6*time.Second, "the end of a renewed hold, which has no limit", hold.Lost())
 	assert.Error(t, hold.Err(), "a renewed hold without a limit")
 }
 
-// Options.MaxHold limits every renewed hold. A renewed re-entry of a hold with a fixed lease is one: nothing else ends it.
+// Options.MaxHold limits every renewed hold. A renewed re-entry of a hold with a fixed lease is
+// one: nothing else ends it.
 func TestMaxHold_of_a_client_renewed_reentry_of_a_fixed_lease(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {

@@ -63,8 +63,8 @@ const (
 	silent   = `(no answer within 1s|no answer so far|not sent: there is no connection|read tcp SERVER->SERVER: i/o timeout)`
 )
 
-// comesToSay repeats a call until its error says what it should: on a busy machine a member that could answer in time
-// may be late.
+// comesToSay repeats a call until its error says what it should: on a busy machine a member that
+// could answer in time may be late.
 func comesToSay(t *testing.T, pattern string, call func() error) {
 	t.Helper()
 	rig.Eventually(t, 3*soon, "the error "+pattern, func() error {

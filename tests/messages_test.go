@@ -41,8 +41,8 @@ func handOver(t *testing.T, k kind, name string, waiting *latchkey.Client, meanw
 	return next.at.Sub(start)
 }
 
-// A message wakes a waiter: the hand-over is quick even if the waiter would otherwise sleep for most
-// of a minute.
+// A message wakes a waiter: the hand-over is quick even if the waiter would otherwise sleep for
+// most of a minute.
 func TestMessageWakes(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		took := handOver(t, k, rig.Name(t), connect(t, rig.Shared(), patient), func() {})

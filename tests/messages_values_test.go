@@ -44,7 +44,8 @@ func TestMessagesOfPermits(t *testing.T) {
 	})
 }
 
-// The error for an option or a number that a call cannot use names it, and says what is possible. Nothing is sent.
+// The error for an option or a number that a call cannot use names it, and says what is possible.
+// Nothing is sent.
 func TestMessagesOfOptions(t *testing.T) {
 	sendsNothing(t, func(client *latchkey.Client) {
 		ctx, lock, latch := t.Context(), client.NewLock("x"), client.NewCountDownLatch("x")

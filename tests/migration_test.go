@@ -90,8 +90,8 @@ func guardAll(t *testing.T, client *latchkey.Client, tag string) []guarded {
 	return append(all, guarded{"Permit", nil, permit.Err, permit.Release, false})
 }
 
-// A slot that stays half moved for longer than a lease costs no hold of any kind. Primitives with one key
-// can be released and acquired during the move, all others when it is over.
+// A slot that stays half moved for longer than a lease costs no hold of any kind. Primitives with
+// one key can be released and acquired during the move, all others when it is over.
 func TestMigration_nothing_is_lost(t *testing.T) {
 	t.Parallel()
 	eachHalf(t, func(t *testing.T, cluster *rig.Cluster, which func(key string) bool) {
@@ -106,7 +106,8 @@ func TestMigration_nothing_is_lost(t *testing.T) {
 	})
 }
 
-// surviveMove returns an error if a hold with a lease does not survive a slot that stays half moved.
+// surviveMove returns an error if a hold with a lease does not survive a slot that stays half
+// moved.
 func surviveMove(t *testing.T, cluster *rig.Cluster, which func(key string) bool, lease time.Duration) error {
 	t.Helper()
 	client := connectCluster(t, cluster, latchkey.Options{Lease: lease})

@@ -15,8 +15,9 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// Migration from a lock of another library to a lock of another kind under a new name: first, processes hold both
-// locks, then only the new one. Wherever processes of two adjacent steps run at the same time, only one is inside.
+// Migration from a lock of another library to a lock of another kind under a new name: first,
+// processes hold both locks, then only the new one. Wherever processes of two adjacent steps run at
+// the same time, only one is inside.
 func TestMovingOfALockInSteps(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{"the first and the second", "the second and the third"} {
@@ -77,7 +78,8 @@ func TestMovingFromAQuorum(t *testing.T) {
 	m.comesTo(t, "x", 0)
 }
 
-// A name belongs to one kind of lock: changing the kind in place is an error and never leads to two holders.
+// A name belongs to one kind of lock: changing the kind in place is an error and never leads to two
+// holders.
 func TestMovingInPlaceIsRefused(t *testing.T) {
 	server, name := rig.Shared(), rig.Name(t)
 	theirs, err := withRedislock(plainRedis(t, server), name, nil)(within(t, soon))

@@ -76,8 +76,8 @@ func TestMultiLine_loses_no_hold(t *testing.T) {
 	rig.Eventually(t, soon, "nothing is left", free(p.admin, p.name))
 }
 
-// Overlapping groups and single locks of the same keys, in the same program and in another, each get
-// their share, and nobody waits long.
+// Overlapping groups and single locks of the same keys, in the same program and in another, each
+// get their share, and nobody waits long.
 func TestMultiLine_leaves_others_their_share(t *testing.T) {
 	name := rig.Name(t)
 	a, b, c := name+":a", name+":b", name+":c"
@@ -107,8 +107,8 @@ func TestMultiLine_leaves_others_their_share(t *testing.T) {
 	}
 }
 
-// A client of another library that polls for a mutex finds it free at times, although the mutex is a
-// member of a MultiLock that goroutines of a client contend for all the time.
+// A client of another library that polls for a mutex finds it free at times, although the mutex is
+// a member of a MultiLock that goroutines of a client contend for all the time.
 func TestMultiLine_leaves_pollers_a_moment(t *testing.T) {
 	p := newHotPair(t, mutexKind, latchkey.Options{})
 	keepBusy(t, 8, p.lock)
@@ -126,8 +126,8 @@ func TestMultiLine_leaves_pollers_a_moment(t *testing.T) {
 	t.Logf("the longest wait: %v", longest)
 }
 
-// A call whose time is over gets an error that names the member for which it waits: the first one that
-// another call has, of any program.
+// A call whose time is over gets an error that names the member for which it waits: the first one
+// that another call has, of any program.
 func TestMultiLine_names_the_member(t *testing.T) {
 	t.Parallel()
 	p := newHotPair(t, lockKind, latchkey.Options{})
@@ -158,7 +158,8 @@ func TestMultiLine_names_the_member(t *testing.T) {
 	mustUnlock(t, got.hold)
 }
 
-// While a call waits for a member, another member becomes impossible to acquire. The call learns that when it gets there.
+// While a call waits for a member, another member becomes impossible to acquire. The call learns
+// that when it gets there.
 func TestMultiLine_of_what_cannot_be_had(t *testing.T) {
 	t.Parallel()
 	p := newHotPair(t, lockKind, latchkey.Options{})
@@ -189,14 +190,15 @@ func TestMultiLine_of_a_closed_client(t *testing.T) {
 	rig.Eventually(t, soon, "nothing is left", free(p.admin, p.name))
 }
 
-// Goroutines of two clients contend for the same two locks and name them in opposite orders. All of them acquire
-// equally often, and nobody is stranded. LATCHKEY_TEST_CONTENTION sets the minimum number of
-// acquisitions.
+// Goroutines of two clients contend for the same two locks and name them in opposite orders. All of
+// them acquire equally often, and nobody is stranded. LATCHKEY_TEST_CONTENTION sets the minimum
+// number of acquisitions.
 func TestMultiLock_contended_in_both_orders(t *testing.T) {
 	require.NoError(t, rig.InTime(t, func(int) error { return contendInBothOrders(t, rig.Name(t)) }))
 }
 
-// contendInBothOrders returns an error if the contest was not fair, which may be so on a busy machine.
+// contendInBothOrders returns an error if the contest was not fair, which may be so on a busy
+// machine.
 func contendInBothOrders(t *testing.T, name string) error {
 	t.Helper()
 	a, b := name+":a", name+":b"
@@ -227,8 +229,9 @@ func contendInBothOrders(t *testing.T, name string) error {
 	return nil
 }
 
-// A MultiLock gives up its wait for its last member at about the moment at which that member is granted to it. The next
-// waiter gets that member at once, and none of the other members stays held.
+// A MultiLock gives up its wait for its last member at about the moment at which that member is
+// granted to it. The next waiter gets that member at once, and none of the other members stays
+// held.
 func TestMultiLock_gives_back_what_is_granted_late(t *testing.T) {
 	t.Parallel()
 	name, admin := rig.Name(t), rig.NewAdmin(t, rig.Shared())

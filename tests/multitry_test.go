@@ -15,7 +15,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// triedGroups are groups of members, by number, that are free and tried by one client each at the same moment.
+// triedGroups are groups of members, by number, that are free and tried by one client each at the
+// same moment.
 var triedGroups = map[string][][]int{
 	"the same":           {{0, 1, 2}, {0, 1, 2}, {0, 1, 2}, {0, 1, 2}},
 	"in another order":   {{2, 1, 0}, {0, 2, 1}, {1, 0, 2}},
@@ -25,7 +26,8 @@ var triedGroups = map[string][][]int{
 	"nested":             {{0, 1, 2}, {0, 1, 2}, {2, 0, 1}},
 }
 
-// Of several groups that are tried at the same moment, and of which nobody holds a member, at least one is acquired.
+// Of several groups that are tried at the same moment, and of which nobody holds a member, at least
+// one is acquired.
 func TestMultiLock_one_of_several_tries_wins(t *testing.T) {
 	t.Parallel()
 	open := map[string]func(c *latchkey.Client, name string) latchkey.Locker{
@@ -101,7 +103,8 @@ func winners(t *testing.T, locks []*latchkey.MultiLock) (n int) {
 	return n
 }
 
-// A group that cannot be acquired, because its first member is held, leaves its other members alone.
+// A group that cannot be acquired, because its first member is held, leaves its other members
+// alone.
 func TestMultiLock_that_cannot_win_disturbs_nobody(t *testing.T) {
 	t.Parallel()
 	for verb, acquire := range map[string]func(context.Context, *latchkey.MultiLock) error{
@@ -137,8 +140,8 @@ func TestMultiLock_that_cannot_win_disturbs_nobody(t *testing.T) {
 
 func ignore(_ *latchkey.Hold, err error) error { return err }
 
-// The time of a call is over while the first member is held, or when the second has been asked: nothing is wrong with a
-// server.
+// The time of a call is over while the first member is held, or when the second has been asked:
+// nothing is wrong with a server.
 func TestMultiLock_out_of_time_is_no_outage(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)

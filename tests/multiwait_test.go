@@ -40,7 +40,8 @@ func TestMultiLockOutlastsItsLease(t *testing.T) {
 	}
 }
 
-// outlasts reports whether there was time to see that the group has what is left of its lease or limit, and no more.
+// outlasts reports whether there was time to see that the group has what is left of its lease or
+// limit, and no more.
 func outlasts(t *testing.T, short time.Duration, options []latchkey.LockOption, ends error) bool {
 	t.Helper()
 	server, name := rig.Shared(), rig.Name(t)
@@ -99,7 +100,8 @@ func TestMultiLockConfinesNestedGroups(t *testing.T) {
 	}
 }
 
-// confines reports whether the members of the nested group were renewed in time while the whole waited for another.
+// confines reports whether the members of the nested group were renewed in time while the whole
+// waited for another.
 func confines(t *testing.T, m *masters, short time.Duration, option latchkey.LockOption, ends error) (inTime bool) {
 	t.Helper()
 	client := connect(t, m.servers[0])

@@ -61,8 +61,8 @@ func TestPermissions_without_one_command(t *testing.T) {
 	})
 }
 
-// A user lacks the permission for any single command. A release, an addition or a count that is refused has changed
-// nothing: its caller may repeat it.
+// A user lacks the permission for any single command. A release, an addition or a count that is
+// refused has changed nothing: its caller may repeat it.
 func TestPermissions_refused_changes_nothing(t *testing.T) {
 	rig.Need(t, rig.Settings)
 	server := rig.Fresh(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// Semaphores, permit semaphores and latches are numbers in Redis. A key of this library beside the number says which of them
-// it is, and ends with the object.
+// Semaphores, permit semaphores and latches are numbers in Redis. A key of this library beside the
+// number says which of them it is, and ends with the object.
 
 func kindKeyOf(name string) string { return "latchkey_op:{" + name + "}:kind" }
 
@@ -42,8 +42,8 @@ var numbers = map[string]func(t *testing.T, c *latchkey.Client, name string){
 	},
 }
 
-// ends ends an object of each kind, by the name of the kind: as a client of this library would, by time, and as Redisson
-// would.
+// ends ends an object of each kind, by the name of the kind: as a client of this library would, by
+// time, and as Redisson would.
 var ends = map[string]func(t *testing.T, admin *rig.Admin, c *latchkey.Client, kind, name string){
 	"deleted": func(t *testing.T, _ *rig.Admin, c *latchkey.Client, kind, name string) {
 		t.Helper()

@@ -11,7 +11,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// The names of kinds: a waiter of a fair semaphore that awaits its permits learns that the name is that of a latch.
+// The names of kinds: a waiter of a fair semaphore that awaits its permits learns that the name is
+// that of a latch.
 func TestNumberKinds_of_waiters(t *testing.T) {
 	t.Parallel()
 	waits := map[latchkey.Kind]struct {

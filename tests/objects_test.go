@@ -17,7 +17,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// allObjects returns all matching objects by name. Of an object that is yielded several times, the last one counts.
+// allObjects returns all matching objects by name. Of an object that is yielded several times, the
+// last one counts.
 func allObjects(t testing.TB, client *latchkey.Client, pattern string) map[string]latchkey.Object {
 	t.Helper()
 	all := map[string]latchkey.Object{}
@@ -92,8 +93,8 @@ func TestObjectsOfEveryKind(t *testing.T) {
 	assert.Equal(t, latchkey.KindNone, free.Kind)
 }
 
-// A barrier shows how many have arrived, and an election appears as the lock of its leader. The keys stored next to
-// them are not objects.
+// A barrier shows how many have arrived, and an election appears as the lock of its leader. The
+// keys stored next to them are not objects.
 func TestObjectsShowBarriersAndElections(t *testing.T) {
 	t.Parallel()
 	client, prefix := connect(t, rig.Shared()), rig.Name(t)+":"
@@ -123,8 +124,8 @@ func TestObjectsShowBarriersAndElections(t *testing.T) {
 	}
 }
 
-// The waiters of every kind of lock are counted and named. A waiter for a semaphore or a latch is counted as a
-// listener.
+// The waiters of every kind of lock are counted and named. A waiter for a semaphore or a latch is
+// counted as a listener.
 func TestObjectsTellWhoWaits(t *testing.T) {
 	t.Parallel()
 	server, prefix := rig.Shared(), rig.Name(t)+":"
@@ -196,8 +197,8 @@ func canCountListeners(admin *rig.Admin) bool {
 // unhurried is for walks when the machine is busy.
 var unhurried = latchkey.Options{RetryBudget: 20 * time.Second}
 
-// Objects that Redisson stores are found. Where their keys do not show the exact kind, the reported kind is less
-// specific.
+// Objects that Redisson stores are found. Where their keys do not show the exact kind, the reported
+// kind is less specific.
 func TestObjectsOfRedisson(t *testing.T) {
 	t.Parallel()
 	client, admin, prefix := connect(t, rig.Shared()), rig.NewAdmin(t, rig.Shared()), rig.Name(t)+":"
@@ -307,7 +308,8 @@ func TestObjectsUnderAKeyPrefix(t *testing.T) {
 	}
 }
 
-// A walk ends with its context, with the client, or when the caller stops. Bad patterns are not sent.
+// A walk ends with its context, with the client, or when the caller stops. Bad patterns are not
+// sent.
 func TestObjectsEnds(t *testing.T) {
 	t.Parallel()
 	client, name := connect(t, rig.Shared()), rig.Name(t)

@@ -15,7 +15,8 @@ import (
 
 // Walks over many objects, and what they cost.
 
-// fewer is n, or a twentieth of it on the embedded server, which scans all its keys for each command.
+// fewer is n, or a twentieth of it on the embedded server, which scans all its keys for each
+// command.
 func fewer(n int) int {
 	if rig.Shared().Embedded() {
 		return n / 20
@@ -58,7 +59,8 @@ func TestObjectsCostOneLookForEachPiece(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Private)
 	if rig.Shared().Embedded() {
-		// Its SCAN is linear in the number of keys. The cost is counted on servers, where SCAN is not.
+		// Its SCAN is linear in the number of keys. The cost is counted on servers, where SCAN is
+		// not.
 		t.Skip("the embedded server looks at all its keys for each command, which takes too long")
 	}
 	notInCluster(t, "how many pieces there are depends on where the keys are")

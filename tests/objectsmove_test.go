@@ -29,8 +29,8 @@ func walkAround(t *testing.T, client *latchkey.Client, pattern string, do func()
 	return seen
 }
 
-// Whatever part of a slot has moved, each object in it is found. An object that moves to a master that the
-// walk has already visited is found there.
+// Whatever part of a slot has moved, each object in it is found. An object that moves to a master
+// that the walk has already visited is found there.
 func TestMigration_nothing_is_missed_by_a_walk(t *testing.T) {
 	t.Parallel()
 	eachHalf(t, func(t *testing.T, cluster *rig.Cluster, which func(key string) bool) {
@@ -57,7 +57,8 @@ func TestMigration_nothing_is_missed_by_a_walk(t *testing.T) {
 	})
 }
 
-// locksBehindATap holds n locks under a prefix on a server of their own, and returns a client that reaches it through a tap.
+// locksBehindATap holds n locks under a prefix on a server of their own, and returns a client that
+// reaches it through a tap.
 func locksBehindATap(t *testing.T, n int, options latchkey.Options) (prefix string, client *latchkey.Client, tap *rig.Tap) {
 	t.Helper()
 	if rig.Shared().Embedded() {
@@ -75,8 +76,8 @@ func locksBehindATap(t *testing.T, n int, options latchkey.Options) (prefix stri
 	return prefix, connectVia(t, server, tap.Addr(), options), tap
 }
 
-// A connection that breaks may be replaced by one to another server, where the cursor means nothing. The walk
-// begins again and misses nothing.
+// A connection that breaks may be replaced by one to another server, where the cursor means
+// nothing. The walk begins again and misses nothing.
 func TestObjectsAfterABrokenConnection(t *testing.T) {
 	t.Parallel()
 	const n = 1200
@@ -108,7 +109,8 @@ func TestObjectsAfterManyBrokenConnections(t *testing.T) {
 	assert.Len(t, seen, n)
 }
 
-// A failover during the walk costs no object: the walk repeats the part that may have missed something.
+// A failover during the walk costs no object: the walk repeats the part that may have missed
+// something.
 func TestFailover_during_a_walk(t *testing.T) {
 	t.Parallel()
 	const n = 1500

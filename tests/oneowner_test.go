@@ -15,8 +15,8 @@ import (
 
 // Several goroutines of one owner enter and leave a lock, each in its own time.
 
-// releasedMeanwhile unlocks a hold while the reply to an earlier command is held back. Unlock has begun when the reply
-// is released, and waits for it.
+// releasedMeanwhile unlocks a hold while the reply to an earlier command is held back. Unlock has
+// begun when the reply is released, and waits for it.
 func releasedMeanwhile(t *testing.T, hold *latchkey.Hold, earlier *rig.Held) <-chan error {
 	t.Helper()
 	rig.Await(t, soon, "the command is executed", earlier.Arrived)
@@ -78,8 +78,8 @@ func TestGoroutinesOfOneOwner(t *testing.T) {
 	}
 }
 
-// An owner reads while another goroutine of it releases its write hold. It reads under that hold, or waits like any other
-// reader.
+// An owner reads while another goroutine of it releases its write hold. It reads under that hold,
+// or waits like any other reader.
 func TestGoroutinesOfOneOwner_read_and_write(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -146,7 +146,8 @@ func TestReadsUnderAWriter(t *testing.T) {
 	})
 }
 
-// A try of an owner waits for other calls of it, but not until each of them has waited for the server.
+// A try of an owner waits for other calls of it, but not until each of them has waited for the
+// server.
 func TestTriesOfOneOwner(t *testing.T) {
 	t.Parallel()
 	const budget = 2 * time.Second

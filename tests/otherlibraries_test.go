@@ -30,7 +30,8 @@ func plainRedis(t *testing.T, server *rig.Server) redis.UniversalClient {
 	return client
 }
 
-// elsewhere makes one attempt at a lock of another library. The hold that it returns can be extended.
+// elsewhere makes one attempt at a lock of another library. The hold that it returns can be
+// extended.
 type elsewhere func(ctx context.Context) (holdElsewhere, error)
 
 type holdElsewhere struct {
@@ -40,8 +41,8 @@ type holdElsewhere struct {
 // errBusyElsewhere is the error of each library when somebody else holds the lock.
 var errBusyElsewhere = errors.New("busy")
 
-// librariesOfTheRecipe are the libraries that docs/howto/from-redsync-and-redislock.md migrates from, set up as their
-// users have them.
+// librariesOfTheRecipe are the libraries that docs/howto/from-redsync-and-redislock.md migrates
+// from, set up as their users have them.
 func librariesOfTheRecipe(t *testing.T, server *rig.Server, name string) map[string]elsewhere {
 	t.Helper()
 	client := plainRedis(t, server)
@@ -118,8 +119,8 @@ func byHand(client redis.UniversalClient, name string) elsewhere {
 	}
 }
 
-// A mutex and a lock of another library under the same name exclude each other, and neither can extend or release the
-// other's hold.
+// A mutex and a lock of another library under the same name exclude each other, and neither can
+// extend or release the other's hold.
 func TestMutexBesideOtherLibraries(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
@@ -194,7 +195,8 @@ func TestMutexAndRedislock(t *testing.T) {
 	c.run(t)
 }
 
-// errorsElsewhere are the errors of the libraries, as docs/howto/from-redsync-and-redislock.md lists them.
+// errorsElsewhere are the errors of the libraries, as docs/howto/from-redsync-and-redislock.md
+// lists them.
 var errorsElsewhere = map[string]struct {
 	busy, expired, twice, taken, extended func(error) bool
 }{
@@ -247,8 +249,8 @@ func TestErrorsOfOtherLibraries(t *testing.T) {
 	}
 }
 
-// The reply to an acquisition is lost. go-redis sends SET NX again, which finds the client's own key: nobody has the
-// lock until the key expires. Latchkey leaves nothing behind.
+// The reply to an acquisition is lost. go-redis sends SET NX again, which finds the client's own
+// key: nobody has the lock until the key expires. Latchkey leaves nothing behind.
 func TestLostReplyOfAnAcquisition(t *testing.T) {
 	rig.Need(t, rig.Single)
 	server, name := rig.Shared(), rig.Name(t)

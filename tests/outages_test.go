@@ -21,8 +21,9 @@ const (
 	outageRests = 4 * time.Second // until the next
 )
 
-// While all kinds of objects are in use, the server refuses everything for some seconds, or another takes its place,
-// again and again. No call fails, no hold is lost, and everybody goes on within two seconds of each repair.
+// While all kinds of objects are in use, the server refuses everything for some seconds, or another
+// takes its place, again and again. No call fails, no hold is lost, and everybody goes on within
+// two seconds of each repair.
 func TestOutages(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Process, rig.Settings, rig.Topology)
@@ -82,7 +83,8 @@ func newOutageCampaign(t *testing.T, server *rig.Server, addr string) *outageCam
 	t.Helper()
 	c := &outageCampaign{t: t}
 	for i := range 2 {
-		// What is granted to a waiter begins with this timeout as its lease, and Acquire returns with half of it left.
+		// What is granted to a waiter begins with this timeout as its lease, and Acquire returns
+		// with half of it left.
 		client := connectVia(t, server, addr, latchkey.Options{RetryBudget: soon, Tuning: latchkey.Tuning{StaleWaiterTimeout: 4 * outageLasts}})
 		c.addLocks(client, i)
 		c.addOthers(client, i)

@@ -22,7 +22,8 @@ const after = 2 * time.Second
 // handed is an object of which one client has everything, and another waits for it.
 type handed struct {
 	name string
-	// begin takes it with one client. It returns what waits for it with the other, and what lets that go on.
+	// begin takes it with one client. It returns what waits for it with the other, and what lets
+	// that go on.
 	begin func(ctx context.Context, t *testing.T, has, wants *latchkey.Client) (wait, goOn func() error)
 }
 
@@ -108,8 +109,8 @@ func ifAny(there bool, do func() error) error {
 	return do()
 }
 
-// outlast checks that everything goes on when some trouble is over: holds are kept, waiters get what is released, and
-// calls that were made in the meantime succeed.
+// outlast checks that everything goes on when some trouble is over: holds are kept, waiters get
+// what is released, and calls that were made in the meantime succeed.
 func outlast(t *testing.T, has, wants *latchkey.Client, trouble func() (repair func())) {
 	t.Helper()
 	ctx := within(t, 3*soon)

@@ -11,7 +11,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// overlapDetector detects that two are inside at once. All of its holders are in this process and use the same clock.
+// overlapDetector detects that two are inside at once. All of its holders are in this process and
+// use the same clock.
 type overlapDetector struct {
 	mu       sync.Mutex
 	inside   map[string][]*stay // by name, in the order of arrival
@@ -57,7 +58,8 @@ func (g *overlapDetector) enter(name string) *stay {
 	return v
 }
 
-// leave measures how long the holder was not alone without knowing it, even if the other one has left.
+// leave measures how long the holder was not alone without knowing it, even if the other one has
+// left.
 func (g *overlapDetector) leave(name string, v *stay) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

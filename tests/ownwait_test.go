@@ -27,8 +27,9 @@ func selfWaits() (lines chan slog.Record, logger *slog.Logger) {
 	}))
 }
 
-// A call that locks a lock inside its own Do, with the outer context and without a limit, is logged once, by the name
-// of the lock, if the server refuses it. (In line behind a hold of its client it asks nothing.)
+// A call that locks a lock inside its own Do, with the outer context and without a limit, is logged
+// once, by the name of the lock, if the server refuses it. (In line behind a hold of its client it
+// asks nothing.)
 func TestWaitForItselfIsLogged(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()

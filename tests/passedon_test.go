@@ -13,7 +13,8 @@ import (
 // acquires returns what goroutines of a client do again and again.
 type acquires func(c *latchkey.Client, name string) acquire
 
-// passedKind is something that passes from one holder to the next, each of which excludes all others.
+// passedKind is something that passes from one holder to the next, each of which excludes all
+// others.
 type passedKind struct {
 	set    func(ctx context.Context, c *latchkey.Client, name string) error // before it can be acquired, or nil
 	holds  acquires
@@ -30,7 +31,8 @@ func (k passedKind) prepare(t *testing.T, server *rig.Server, name string) {
 	}
 }
 
-// passedOn are all objects that one holder passes to the next, and the pairs of locks of which one excludes the other.
+// passedOn are all objects that one holder passes to the next, and the pairs of locks of which one
+// excludes the other.
 var passedOn = map[string]passedKind{
 	"mutex":                 {holds: mutexesOf, waits: mutexesOf, queued: true},
 	"lock":                  {holds: plainLocksOf, waits: plainLocksOf, queued: true},

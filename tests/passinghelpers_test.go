@@ -54,8 +54,9 @@ func (c hotLock) hold(t *testing.T, next func() <-chan acquisition, options ...l
 // sent returns the commands that were sent for the lock since the last Forget of the tap.
 func (c hotLock) sent() []rig.Command { return mentioning(c.tap, c.name) }
 
-// pass returns a hold that was passed on and the hold that followed it. It releases holds with a waiter in line, until
-// nothing is sent for a release. It calls during with a hold while that is held.
+// pass returns a hold that was passed on and the hold that followed it. It releases holds with a
+// waiter in line, until nothing is sent for a release. It calls during with a hold while that is
+// held.
 func (c hotLock) pass(t *testing.T, during func(first *latchkey.Hold)) (first, next *latchkey.Hold) {
 	t.Helper()
 	for {
@@ -74,8 +75,8 @@ func (c hotLock) pass(t *testing.T, during func(first *latchkey.Hold)) (first, n
 	}
 }
 
-// losesNoHold checks a lock that is passed on to waiters whose contexts end at that moment. Each of them gets the hold
-// or does not, and learns which.
+// losesNoHold checks a lock that is passed on to waiters whose contexts end at that moment. Each of
+// them gets the hold or does not, and learns which.
 func losesNoHold(t *testing.T, lock latchkey.Locker) {
 	t.Helper()
 	hold, had := mustLock(t, lock), 0
@@ -129,7 +130,8 @@ func lasts(hold *latchkey.Hold, least time.Duration) func() error {
 	}
 }
 
-// servedInOrder releases a hold, and then each hold of those that wait in line, and checks that they come in their order.
+// servedInOrder releases a hold, and then each hold of those that wait in line, and checks that
+// they come in their order.
 func servedInOrder(t *testing.T, hold *latchkey.Hold, waiting []<-chan acquisition) {
 	t.Helper()
 	for i, next := range waiting {
@@ -144,7 +146,8 @@ func servedInOrder(t *testing.T, hold *latchkey.Hold, waiting []<-chan acquisiti
 	mustUnlock(t, hold)
 }
 
-// reenterAheadOfALine re-enters a hold while another goroutine is in line behind it, and releases both.
+// reenterAheadOfALine re-enters a hold while another goroutine is in line behind it, and releases
+// both.
 func reenterAheadOfALine(t *testing.T, lock latchkey.Locker, hold *latchkey.Hold) {
 	t.Helper()
 	waiting := lockInLine(within(t, soon), t, lock)

@@ -19,8 +19,8 @@ import (
 
 var documentedUser = regexp.MustCompile(`(?s)redis-cli ACL SETUSER latchkey (.*?)\n` + "```")
 
-// documentedACL returns the arguments of one of the ACL SETUSER lines of docs/reference/keys.md, as a shell
-// passes them on: 0 for all names, 1 for what names with hash tags need in addition.
+// documentedACL returns the arguments of one of the ACL SETUSER lines of docs/reference/keys.md, as
+// a shell passes them on: 0 for all names, 1 for what names with hash tags need in addition.
 func documentedACL(t *testing.T, which int) []string {
 	t.Helper()
 	page, err := os.ReadFile("../docs/reference/keys.md")
@@ -30,8 +30,8 @@ func documentedACL(t *testing.T, which int) []string {
 	return strings.Fields(strings.NewReplacer("'", "", "\\", "").Replace(lines[which][1]))
 }
 
-// The documented rights have every command that scripts call, even those that they call rarely. The page says who needs
-// INFO in addition; to scripts "reset" is another word.
+// The documented rights have every command that scripts call, even those that they call rarely. The
+// page says who needs INFO in addition; to scripts "reset" is another word.
 func TestDocumentedPermissions_for_every_script(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Settings)
@@ -65,7 +65,8 @@ func documentedRights(t *testing.T, which int) string {
 	return rights
 }
 
-// The documented lines create a user that may do everything with its names, with and without hash tags.
+// The documented lines create a user that may do everything with its names, with and without hash
+// tags.
 func TestDocumentedPermissions(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Settings)
@@ -107,8 +108,8 @@ func TestDocumentedPermissions(t *testing.T) {
 	}
 }
 
-// documentedClient is a client that connects as the documented user. It reports the locks that it has
-// renewed.
+// documentedClient is a client that connects as the documented user. It reports the locks that it
+// has renewed.
 func documentedClient(t *testing.T, server *rig.Server, renewed chan<- string) *latchkey.Client {
 	t.Helper()
 	client, err := latchkey.Connect(t.Context(), server.URLAs("latchkey", "SECRET"),
@@ -122,8 +123,8 @@ func documentedClient(t *testing.T, server *rig.Server, renewed chan<- string) *
 	return client
 }
 
-// lockThrough goes through the rest of the life of a hold: a message to a waiter of another client if the kind sends
-// messages, and the forced end.
+// lockThrough goes through the rest of the life of a hold: a message to a waiter of another client
+// if the kind sends messages, and the forced end.
 func lockThrough(t *testing.T, admin *rig.Admin, client, other *latchkey.Client, k kind, hold *latchkey.Hold) {
 	t.Helper()
 	name := hold.Name()
@@ -220,8 +221,8 @@ func electionThrough(t *testing.T, admin *rig.Admin, client, other *latchkey.Cli
 	sees(t, watched, "")
 }
 
-// A walk needs SCAN in addition to the rights of docs/reference/keys.md, and its error says so. A look at one
-// object does not.
+// A walk needs SCAN in addition to the rights of docs/reference/keys.md, and its error says so. A
+// look at one object does not.
 func TestMinimalPermissionsOfObjects(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Settings)

@@ -309,8 +309,8 @@ func TestLeaseOfAPermitThatIsLost(t *testing.T) {
 	assert.Error(t, rig.Await(t, soon, "the end of the call", done), "the permit says %v", p.Err())
 }
 
-// A permit whose release has failed is no longer held: the background repeats the release. So its lease cannot be set,
-// and its release by id is the same release.
+// A permit whose release has failed is no longer held: the background repeats the release. So its
+// lease cannot be set, and its release by id is the same release.
 func TestPermitWhoseReleaseHasFailed(t *testing.T) {
 	t.Parallel()
 	for sort, open := range ttlPools {

@@ -41,9 +41,9 @@ func poolOf(client *latchkey.Client, fair bool, name string) leasedPool {
 	return client.NewPermitSemaphore(name)
 }
 
-// permitHistoryProcess does random things with a semaphore until it is killed or its time is over. Its
-// arguments: name, ticket of the server, address to reach it by, file for its stays, duration, and
-// whether the semaphore is fair.
+// permitHistoryProcess does random things with a semaphore until it is killed or its time is over.
+// Its arguments: name, ticket of the server, address to reach it by, file for its stays, duration,
+// and whether the semaphore is fair.
 var permitHistoryProcess = rig.Child("history of permits", func(_ context.Context, args []string) error {
 	lasts, err := time.ParseDuration(args[4])
 	if err != nil {
@@ -70,8 +70,9 @@ var permitHistoryProcess = rig.Child("history of permits", func(_ context.Contex
 	return errors.Join(err, closeAll(context.Background()), file.Close())
 })
 
-// acquireAtRandom acquires permits and gives them back in every possible way. It writes each stay twice, at
-// its beginning and at its end: a stay without an end was held until the process was killed.
+// acquireAtRandom acquires permits and gives them back in every possible way. It writes each stay
+// twice, at its beginning and at its end: a stay without an end was held until the process was
+// killed.
 func acquireAtRandom(ctx context.Context, s leasedPool, file *os.File) error {
 	for ctx.Err() == nil {
 		options := []latchkey.PermitOption{latchkey.Wait(time.Microsecond + rand.N(300*time.Millisecond))}
@@ -107,8 +108,8 @@ func entry(file *os.File, sign string, p *latchkey.Permit) error {
 	return err
 }
 
-// releaseSomehow releases a permit, by itself or by its id, or leaves it to its lease. A network failure is
-// not an error of the library.
+// releaseSomehow releases a permit, by itself or by its id, or leaves it to its lease. A network
+// failure is not an error of the library.
 func releaseSomehow(s leasedPool, p *latchkey.Permit) (err error) {
 	if rand.IntN(2) == 0 {
 		err = p.Release(context.Background())
@@ -217,8 +218,8 @@ func sum(ctx context.Context, raw rueidis.Client, name string) error {
 	return errors.Join(err, err1, err2)
 }
 
-// readPermits reads the files of stays. A stay ends where its process said so, or where its validity
-// ended.
+// readPermits reads the files of stays. A stay ends where its process said so, or where its
+// validity ended.
 func readPermits(t *testing.T, files []string) (stays []history.Stay) {
 	t.Helper()
 	for _, name := range files {

@@ -12,7 +12,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// A total is from 0 to 2147483647. What would lead out of that range is refused, and changes nothing.
+// A total is from 0 to 2147483647. What would lead out of that range is refused, and changes
+// nothing.
 func TestTotalsOfPermits(t *testing.T) {
 	t.Parallel()
 	const most = math.MaxInt32
@@ -84,8 +85,8 @@ func TestTotalsOfPermits(t *testing.T) {
 	}
 }
 
-// A total below the number of acquired permits leaves a debt; one below 0 is refused even then. A number that Redisson has
-// made negative can be raised step by step.
+// A total below the number of acquired permits leaves a debt; one below 0 is refused even then. A
+// number that Redisson has made negative can be raised step by step.
 func TestTotalsOfAcquiredPermits(t *testing.T) {
 	server, ctx := rig.Shared(), within(t, soon)
 	admin, client := rig.NewAdmin(t, server), connect(t, server)

@@ -113,8 +113,8 @@ func TestRequestsThatCannotBeSatisfiedStarveNobody(t *testing.T) {
 }
 
 // All permits are in use again and again, each use longer than the first periods for which permits
-// are kept for a waiter. A request for six gets them, even while another waits for seven of a Semaphore, of
-// which four are lost.
+// are kept for a waiter. A request for six gets them, even while another waits for seven of a
+// Semaphore, of which four are lost.
 func TestALargeRequestOutlastsLongUses(t *testing.T) {
 	t.Parallel()
 	for what, p := range pools {

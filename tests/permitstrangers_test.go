@@ -23,8 +23,8 @@ const (
 		return redis.call('publish', KEYS[3], redis.call('incrby', KEYS[1], 1)) end`
 )
 
-// A process of Redisson that waits for permits has its turns, although clients of this library wait in the queue all the
-// time.
+// A process of Redisson that waits for permits has its turns, although clients of this library wait
+// in the queue all the time.
 func TestPermitsBesideAStranger(t *testing.T) {
 	t.Parallel()
 	for kind, open := range ttlPools {

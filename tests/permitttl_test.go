@@ -107,7 +107,8 @@ func TestPermitLearnsOfTheEndOfItsSemaphore(t *testing.T) {
 	}
 }
 
-// When the semaphore is over, so is the permit, and the next semaphore of that name has all its permits.
+// When the semaphore is over, so is the permit, and the next semaphore of that name has all its
+// permits.
 func TestPermitIsLostWithItsSemaphore(t *testing.T) {
 	t.Parallel()
 	server, name, ctx := rig.Shared(), rig.Name(t), within(t, soon)
@@ -128,8 +129,8 @@ func TestPermitIsLostWithItsSemaphore(t *testing.T) {
 	assert.ErrorIs(t, p.Release(ctx), latchkey.ErrLost)
 }
 
-// A semaphore that is deleted takes its permits along: their holders learn of it at the next renewal, or when they release,
-// and the next semaphore of that name has all its permits.
+// A semaphore that is deleted takes its permits along: their holders learn of it at the next
+// renewal, or when they release, and the next semaphore of that name has all its permits.
 func TestPermitIsLostWithADeletedSemaphore(t *testing.T) {
 	t.Parallel()
 	for sort, open := range ttlPools {

@@ -62,7 +62,8 @@ func TestReleaseOfManyWakesAsMany(t *testing.T) {
 	}))
 }
 
-// The waiters of one client are served in order, and a large request in front of them is not overtaken.
+// The waiters of one client are served in order, and a large request in front of them is not
+// overtaken.
 func TestLargeRequestIsNotOvertakenByItsOwnClient(t *testing.T) {
 	server := rig.Shared()
 	giver := newSemaphore(t, connect(t, server), 7)
@@ -101,8 +102,8 @@ func TestLargeRequestIsNotOvertakenByItsOwnClient(t *testing.T) {
 	assert.Zero(t, available(t, giver))
 }
 
-// Eight clients contend for one permit each, and two for seven of the ten. Permits are kept for a request that has
-// waited long, so that each client gets what it wants again and again.
+// Eight clients contend for one permit each, and two for seven of the ten. Permits are kept for a
+// request that has waited long, so that each client gets what it wants again and again.
 func TestLargeRequestsAreNotStarved(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
@@ -205,7 +206,8 @@ var holdAll = rig.Child("hold-all", func(ctx context.Context, args []string) err
 	select {}
 })
 
-// The holder of all permits is killed. A waiter gets in when the lease ends, without any other traffic.
+// The holder of all permits is killed. A waiter gets in when the lease ends, without any other
+// traffic.
 func TestPermitsOfAKilledProcessComeBack(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
@@ -226,7 +228,8 @@ func TestPermitsOfAKilledProcessComeBack(t *testing.T) {
 	counts(t, s, 0, capacity)
 }
 
-// A hundred thousand permits have expired. Every call works and counts correctly, and none takes the server long.
+// A hundred thousand permits have expired. Every call works and counts correctly, and none takes
+// the server long.
 func TestManyExpiredPermits(t *testing.T) {
 	rig.Need(t, rig.Settings)
 	n := rig.Sized(100_000)

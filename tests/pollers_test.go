@@ -22,9 +22,9 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// pollingProgram is a program in another language that repeatedly acquires and releases a mutex with a library of
-// that language. It prints "ready" when it is connected, begins when it reads a byte, prints the microseconds of
-// each wait, and ends when its input ends.
+// pollingProgram is a program in another language that repeatedly acquires and releases a mutex
+// with a library of that language. It prints "ready" when it is connected, begins when it reads a
+// byte, prints the microseconds of each wait, and ends when its input ends.
 type pollingProgram struct {
 	run      string   // the interpreter, which must be in PATH
 	script   string   // in testdata/pollers
@@ -71,8 +71,8 @@ func packagesOf(t *testing.T, who string) string {
 	return r.dir
 }
 
-// cached takes the packages from the user's cache, or installs them there. It installs into a temporary directory
-// and renames that, so that the packages are complete or absent.
+// cached takes the packages from the user's cache, or installs them there. It installs into a
+// temporary directory and renames that, so that the packages are complete or absent.
 func (p *pollingProgram) cached(who string) (dir string, err error) {
 	if _, err := exec.LookPath(p.run); err != nil {
 		return "", err
@@ -112,8 +112,8 @@ type poller struct {
 	stderr bytes.Buffer
 }
 
-// startPoller starts a program, and returns when it is connected. The program creates the file door while it holds
-// the mutex.
+// startPoller starts a program, and returns when it is connected. The program creates the file door
+// while it holds the mutex.
 func startPoller(t *testing.T, server *rig.Server, who, name string, hold time.Duration, door string) *poller {
 	t.Helper()
 	program, dir := pollingPrograms[who], packagesOf(t, who)

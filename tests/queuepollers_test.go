@@ -27,7 +27,8 @@ func connectMute(t *testing.T, server *rig.Server, options latchkey.Options) *la
 	return client
 }
 
-// poller returns how a client acquires it that polls: one that receives no messages, or has a spin lock.
+// poller returns how a client acquires it that polls: one that receives no messages, or has a spin
+// lock.
 func (k passedKind) poller(t *testing.T, server *rig.Server, name string, options latchkey.Options) acquire {
 	t.Helper()
 	if k.spins {
@@ -58,8 +59,9 @@ func passUntil(ctx context.Context, t *testing.T, one acquire, hold time.Duratio
 	}
 }
 
-// A client that receives no messages, beside two clients that want an object all the time, has it about as often as it
-// asks. The others do not wait for it: all have the object as often as with a client that does receive messages.
+// A client that receives no messages, beside two clients that want an object all the time, has it
+// about as often as it asks. The others do not wait for it: all have the object as often as with a
+// client that does receive messages.
 func TestPollerAmongListeners(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Settings)
@@ -81,7 +83,8 @@ func TestPollerAmongListeners(t *testing.T) {
 					all.Go(func() { passUntil(ctx, t, one, hold, &theirs) })
 				}
 			}
-			// rates returns the holds a second of the others, and of one more that wants it all the time.
+			// rates returns the holds a second of the others, and of one more that wants it all the
+			// time.
 			rates := func(one acquire, passes int64) (others, its float64) {
 				var n atomic.Int64
 				ctx, stop := context.WithCancel(ctx)
@@ -114,8 +117,8 @@ func TestPollerAmongListeners(t *testing.T) {
 	}
 }
 
-// A client that receives no messages, and that has waited behind a long hold, gets its turn beside two clients that
-// want the object all the time.
+// A client that receives no messages, and that has waited behind a long hold, gets its turn beside
+// two clients that want the object all the time.
 func TestPollerAfterALongHold(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Settings)
@@ -188,8 +191,8 @@ func TestSpinnerDelaysNoWaiter(t *testing.T) {
 	}
 }
 
-// A poller is granted the lock by a message, because its client has begun to listen since the poller last polled. It
-// keeps the lock, although it polls again at that moment.
+// A poller is granted the lock by a message, because its client has begun to listen since the
+// poller last polled. It keeps the lock, although it polls again at that moment.
 func TestPollerOfAClientThatListens(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Single)

@@ -17,7 +17,8 @@ import (
 
 // Goroutines of one client read along with each other: they share one reader on the server.
 
-// readers is a client with a read/write lock whose goroutines read along, and a tap on its commands.
+// readers is a client with a read/write lock whose goroutines read along, and a tap on its
+// commands.
 type readers struct {
 	client *latchkey.Client
 	tap    *rig.Tap

@@ -206,8 +206,8 @@ func TestReadAlong_is_not_for_chosen_owners(t *testing.T) {
 	r.requireFree(t)
 }
 
-// The members of a MultiLock read along with others, except with a limit that begins when all members
-// are held.
+// The members of a MultiLock read along with others, except with a limit that begins when all
+// members are held.
 func TestReadAlong_in_a_group(t *testing.T) {
 	t.Parallel()
 	r := newReaders(t, longTurn)
@@ -232,7 +232,8 @@ func TestReadAlong_in_a_group(t *testing.T) {
 	r.requireFree(t)
 }
 
-// A failed release affects only the last hold: the holds that were released before it remain released.
+// A failed release affects only the last hold: the holds that were released before it remain
+// released.
 func TestReadAlong_when_the_release_is_not_answered(t *testing.T) {
 	t.Parallel()
 	r := newReaders(t, longTurn)
@@ -259,7 +260,8 @@ func TestReadAlong_and_Close(t *testing.T) {
 	r.requireFree(t)
 }
 
-// Goroutines may arrive, re-enter, give up and leave while the client closes: nothing is left behind.
+// Goroutines may arrive, re-enter, give up and leave while the client closes: nothing is left
+// behind.
 func TestReadAlong_while_the_client_closes(t *testing.T) {
 	t.Parallel()
 	for range rig.Sized(20) {

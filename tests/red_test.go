@@ -230,7 +230,8 @@ func TestRedLockValidity(t *testing.T) {
 	m.comesTo(t, "x", 0)
 }
 
-// A RedLock that contains the same server twice is refused once the server has told its id: one vote would count twice.
+// A RedLock that contains the same server twice is refused once the server has told its id: one
+// vote would count twice.
 func TestRedLockOnOneServer(t *testing.T) {
 	rig.Need(t, rig.Stats)
 	notInCluster(t, "it has no name of its own by which it would be known again")
@@ -297,8 +298,8 @@ func TestRedLockUnderContention(t *testing.T) {
 	history.CheckStays(t, 1, s.all)
 }
 
-// stays records when a lock was held. A goroutine that does not run may leave after its hold has ended, so a stay ends
-// when it left, or when the hold is known to have ended.
+// stays records when a lock was held. A goroutine that does not run may leave after its hold has
+// ended, so a stay ends when it left, or when the hold is known to have ended.
 type stays struct {
 	mu  sync.Mutex
 	all []history.Stay

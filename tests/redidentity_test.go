@@ -51,8 +51,9 @@ func TestRedLockIsFreeToMake(t *testing.T) {
 	require.LessOrEqual(t, infos()-before, int64(4), "several connections are cut")
 }
 
-// A silent member does not delay each new RedLock either. The control is a RedLock without a silent member, used in turn
-// with the other. Other load makes some uses slower, so the test compares medians, and the best of several series counts.
+// A silent member does not delay each new RedLock either. The control is a RedLock without a silent
+// member, used in turn with the other. Other load makes some uses slower, so the test compares
+// medians, and the best of several series counts.
 func TestRedLockIsFreeToMakeBesideASilentMember(t *testing.T) {
 	t.Parallel()
 	const uses, usedToWait = 10, 50 * time.Millisecond

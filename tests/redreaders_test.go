@@ -13,14 +13,15 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// Several goroutines of a program may hold a RedLock or a MultiLock at once if its members allow it.
+// Several goroutines of a program may hold a RedLock or a MultiLock at once if its members allow
+// it.
 
 func someReader(c *latchkey.Client) anyLock { return c.NewRWLock("x").Reader() }
 
 func someWriter(c *latchkey.Client) anyLock { return c.NewRWLock("x").Writer() }
 
-// lockTogether acquires with each of the locks, in goroutines of their own, and releases nothing before all have
-// acquired.
+// lockTogether acquires with each of the locks, in goroutines of their own, and releases nothing
+// before all have acquired.
 func lockTogether(t *testing.T, locks ...latchkey.Locker) (holds []*latchkey.Hold) {
 	t.Helper()
 	var all []<-chan acquisition
@@ -35,7 +36,8 @@ func lockTogether(t *testing.T, locks ...latchkey.Locker) (holds []*latchkey.Hol
 	return holds
 }
 
-// Goroutines of one program read through a RedLock at once, through one value or several, as two programs do.
+// Goroutines of one program read through a RedLock at once, through one value or several, as two
+// programs do.
 func TestRedLine_of_readers_is_held_together(t *testing.T) {
 	t.Parallel()
 	p := newRedProgram(t, someReader, longTurn)
@@ -55,7 +57,8 @@ func TestRedLine_of_readers_is_held_together(t *testing.T) {
 	p.comesTo(t, "x", 0)
 }
 
-// Readers that wait for a writer wait in line: one of them tries for all. When the writer leaves, all come in.
+// Readers that wait for a writer wait in line: one of them tries for all. When the writer leaves,
+// all come in.
 func TestRedLine_of_readers_waits_as_one(t *testing.T) {
 	t.Parallel()
 	const readers, delay = 30, time.Second
@@ -81,8 +84,9 @@ func TestRedLine_of_readers_waits_as_one(t *testing.T) {
 		require.NoError(t, got.err)
 		holds = append(holds, got.hold)
 	}
-	// A round costs about six commands, and the pause after it is at least half of the delay. If each reader tried for
-	// itself, they would send three times as many commands as there are readers, in one round.
+	// A round costs about six commands, and the pause after it is at least half of the delay. If
+	// each reader tried for itself, they would send three times as many commands as there are
+	// readers, in one round.
 	rounds := 2 + int(time.Since(began)/(delay/2))
 	assert.LessOrEqual(t, len(p.sent()), 6*rounds+readers, "commands of all")
 	_, err := writer.TryLock(t.Context())
@@ -123,8 +127,8 @@ func TestRedLine_of_readers_is_entered_again_and_lost(t *testing.T) {
 	mustUnlock(t, mustLock(t, p.lock))
 }
 
-// Whether goroutines of one program hold a lock together is what holds for two programs: they do if enough of the
-// members can be read for a majority of a RedLock, and all of a MultiLock.
+// Whether goroutines of one program hold a lock together is what holds for two programs: they do if
+// enough of the members can be read for a majority of a RedLock, and all of a MultiLock.
 func TestRedLine_of_mixed_members(t *testing.T) {
 	t.Parallel()
 	red := func(members ...latchkey.Locker) latchkey.Locker {

@@ -20,11 +20,12 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// A server may refuse PING: while it cannot save, while a replica has lost its master, and to some users. rueidis sends
-// PING behind each UNSUBSCRIBE, and panics if the answer is an error that it does not know.
+// A server may refuse PING: while it cannot save, while a replica has lost its master, and to some
+// users. rueidis sends PING behind each UNSUBSCRIBE, and panics if the answer is an error that it
+// does not know.
 
-// givesUp waits for each kind of object for a moment, which is longer if the server did not answer in it. Somebody else
-// has them all.
+// givesUp waits for each kind of object for a moment, which is longer if the server did not answer
+// in it. Somebody else has them all.
 func givesUp(ctx context.Context, client *latchkey.Client, name string) error {
 	moment := 20 * time.Millisecond
 	wait := func() latchkey.WaitOption { return latchkey.Wait(moment) }
@@ -79,9 +80,9 @@ func hasAll(t *testing.T, client *latchkey.Client, name string) {
 	require.NoError(t, firstOf(client.NewElection(name+"election").Campaign(ctx, "")))
 }
 
-// waiterProcess has one client in each mode. Each holds a lock, waits for each kind of object, gives up, and then tries
-// to get one lock for as long as it takes. Its arguments: server, modes, name, and optionally a lock for which it waits
-// all the time.
+// waiterProcess has one client in each mode. Each holds a lock, waits for each kind of object,
+// gives up, and then tries to get one lock for as long as it takes. Its arguments: server, modes,
+// name, and optionally a lock for which it waits all the time.
 var waiterProcess = rig.Child("waiter", func(ctx context.Context, args []string) error {
 	modes := strings.Split(args[1], "\n")
 	gaveUp, ended := make(chan struct{}), make(chan error)
@@ -134,8 +135,8 @@ func waitInMode(ctx context.Context, args []string, mode string, gaveUp chan<- s
 	}
 }
 
-// waiterOf opens the client of a waiterProcess. mode has words for its settings, and what the server answers to PING
-// after the last colon.
+// waiterOf opens the client of a waiterProcess. mode has words for its settings, and what the
+// server answers to PING after the last colon.
 func waiterOf(ticket, mode string) (*latchkey.Client, func(context.Context) error, error) {
 	server, err := rig.Attach(ticket)
 	if err != nil {
@@ -193,7 +194,8 @@ func (c *refusingConn) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// waitAndGiveUp runs a waiterProcess that has to survive what trouble does. kept is as for the process.
+// waitAndGiveUp runs a waiterProcess that has to survive what trouble does. kept is as for the
+// process.
 func waitAndGiveUp(t *testing.T, server *rig.Server, mode string, trouble func(*rig.Admin) (repair func()), kept ...string) {
 	t.Helper()
 	name := rig.Name(t)
@@ -221,7 +223,8 @@ func waitAndGiveUp(t *testing.T, server *rig.Server, mode string, trouble func(*
 
 func fullDisk(admin *rig.Admin) (repair func()) { return admin.FillDisk() }
 
-// While the server refuses PING, the subscriptions of calls that have given up end, and the client goes on afterwards.
+// While the server refuses PING, the subscriptions of calls that have given up end, and the client
+// goes on afterwards.
 func TestRefusedPing_on_a_full_disk(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Process)
@@ -237,8 +240,8 @@ func TestRefusedPing_on_a_full_disk(t *testing.T) {
 	}
 }
 
-// A replica without a master refuses PING too, and the commands. A borrowed client then uses other connections, each for a
-// while.
+// A replica without a master refuses PING too, and the commands. A borrowed client then uses other
+// connections, each for a while.
 func TestRefusedPing_by_a_replica(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Process, rig.Topology)
@@ -271,14 +274,15 @@ func TestRefusedPing_always(t *testing.T) {
 	waitAndGiveUp(t, rig.Shared(), strings.Join(modes, "\n"), func(*rig.Admin) func() { return func() {} })
 }
 
-// A command that replicas of a cluster confirm, such as a renewal, needs a connection of its own. Nothing unsubscribes
-// there either.
+// A command that replicas of a cluster confirm, such as a renewal, needs a connection of its own.
+// Nothing unsubscribes there either.
 func TestRefusedPing_replicas_of_a_cluster(t *testing.T) {
 	t.Parallel()
 	waitAndGiveUp(t, rig.NewCluster(t).Server(), "replicas", fullDisk)
 }
 
-// A refused PING proves that the connection works. A client that listens for sharded messages sends it there.
+// A refused PING proves that the connection works. A client that listens for sharded messages sends
+// it there.
 func TestRefusedPing_keeps_the_connection(t *testing.T) {
 	t.Parallel()
 	cluster := rig.NewCluster(t)

@@ -141,8 +141,8 @@ func TestNoRenewalAfterAFailedRelease(t *testing.T) {
 	})
 }
 
-// The release of another client has granted a lock after a wait, so there is little time to renew it. An answer that comes
-// before the lease is over counts, however late it is.
+// The release of another client has granted a lock after a wait, so there is little time to renew
+// it. An answer that comes before the lease is over counts, however late it is.
 func TestRenewalOfAGrantAnsweredLate(t *testing.T) {
 	t.Parallel()
 	const grant = 2 * time.Second
@@ -260,7 +260,8 @@ type renewable interface {
 	ValidFor() time.Duration
 }
 
-// awaitRenewals waits until each of the holds has been renewed n times. It fails the test when one of them is over.
+// awaitRenewals waits until each of the holds has been renewed n times. It fails the test when one
+// of them is over.
 func awaitRenewals(t testing.TB, n int, holds ...renewable) {
 	t.Helper()
 	renewed, ends := make([]int, len(holds)), make([]time.Time, len(holds)) // when each hold ends at the latest

@@ -353,7 +353,8 @@ func TestReplicas_line_moves_on(t *testing.T) {
 	}
 }
 
-// Without Replicas, nothing is sent for a confirmation. With it, an acquisition costs one more round trip.
+// Without Replicas, nothing is sent for a confirmation. With it, an acquisition costs one more
+// round trip.
 func TestReplicas_cost(t *testing.T) {
 	t.Parallel()
 	r := rig.NewReplicated(t, 1, 0)

@@ -18,7 +18,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// queryMethods are the methods whose first request changes nothing, so that their outcome is not unknown.
+// queryMethods are the methods whose first request changes nothing, so that their outcome is not
+// unknown.
 var queryMethods = []string{
 	"Count", "ForceUnlock", "Holders", "Inspect", "Leader", "RemainingLease", "Reset", "State",
 	"TrySetCount", "Waiters",
@@ -27,10 +28,12 @@ var queryMethods = []string{
 // endsHolds are the methods after which a hold is over.
 var endsHolds = map[string]bool{"Unlock": true, "Release": true, "ReleaseN": true, "Resign": true, "Downgrade": true}
 
-// waitingMethods are the methods that go on after a reply that is no refusal, until their time is over.
+// waitingMethods are the methods that go on after a reply that is no refusal, until their time is
+// over.
 var waitingMethods = []string{"Lock", "Acquire", "AcquireN", "Await", "Campaign", "Do", "Run"}
 
-// Each method of each object that sends a request gets each reply, and its error is what the page says.
+// Each method of each object that sends a request gets each reply, and its error is what the page
+// says.
 func TestEveryReply_to_each_method(t *testing.T) {
 	t.Parallel()
 	texts := oneReplyOfEach
@@ -92,7 +95,8 @@ func everyMethod(t *testing.T, class, text string) {
 	call(true)
 }
 
-// isRed reports whether an object is a majority of locks, which waits for its members, whatever they reply.
+// isRed reports whether an object is a majority of locks, which waits for its members, whatever
+// they reply.
 func isRed(object any) bool {
 	group, is := object.(*latchkey.MultiLock)
 	return is && strings.HasPrefix(group.Name(), "red(")
@@ -106,8 +110,8 @@ func kindOf(object any) string {
 	return fmt.Sprintf("%T", object)
 }
 
-// callWithin calls a method with a context that ends after wait. If that was before the call began, as on a busy machine,
-// it calls again, a few times.
+// callWithin calls a method with a context that ends after wait. If that was before the call began,
+// as on a busy machine, it calls again, a few times.
 func callWithin(t *testing.T, wait time.Duration, object any, m reflect.Method) (err error) {
 	t.Helper()
 	for range 5 {
@@ -159,8 +163,9 @@ func checkReply(t *testing.T, class, text, what, method string, err error) {
 	}
 }
 
-// A proxy loses its connection after the server has executed a command, and says so with a text of its own. What counts,
-// counts once; a lock is held once; and a lock that nobody got to know of is given back.
+// A proxy loses its connection after the server has executed a command, and says so with a text of
+// its own. What counts, counts once; a lock is held once; and a lock that nobody got to know of is
+// given back.
 func TestEveryReply_in_place_of_the_answer(t *testing.T) {
 	t.Parallel()
 	const text = "ERR Connection timed out"

@@ -17,9 +17,11 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// The error replies of the server, in the classes of docs/reference/errors.md: what each operation does with each.
+// The error replies of the server, in the classes of docs/reference/errors.md: what each operation
+// does with each.
 
-// replyTexts returns error replies with their classes: each code of the page, and texts without a code.
+// replyTexts returns error replies with their classes: each code of the page, and texts without a
+// code.
 func replyTexts(t *testing.T) map[string]string {
 	t.Helper()
 	page, err := os.ReadFile("../docs/reference/errors.md")
@@ -44,8 +46,8 @@ func replyTexts(t *testing.T) map[string]string {
 	return texts
 }
 
-// needReply skips the test of a reply that rueidis does not return from a cluster: it sends the command to another node, or
-// once more.
+// needReply skips the test of a reply that rueidis does not return from a cluster: it sends the
+// command to another node, or once more.
 func needReply(t *testing.T, server *rig.Server, text string) {
 	t.Helper()
 	if code, _, _ := strings.Cut(text, " "); server.Clustered() && slices.Contains([]string{"CLUSTERDOWN", "MOVED", "ASK"}, code) {
@@ -53,7 +55,8 @@ func needReply(t *testing.T, server *rig.Server, text string) {
 	}
 }
 
-// replied checks that an error is what an operation returns for replies of a class, with the reply in its chain.
+// replied checks that an error is what an operation returns for replies of a class, with the reply
+// in its chain.
 func replied(t *testing.T, class, text string, changes bool, err error) {
 	t.Helper()
 	require.Error(t, err)
@@ -117,8 +120,8 @@ type replyTest struct {
 	lock              *latchkey.Lock
 }
 
-// meets runs an operation that gets the reply at first. Unless that refuses, the operation is repeated and succeeds
-// when the trouble is over.
+// meets runs an operation that gets the reply at first. Unless that refuses, the operation is
+// repeated and succeeds when the trouble is over.
 func (r *replyTest) meets(t *testing.T, what string, operation func() error) {
 	t.Helper()
 	heal := r.tap.Refuse(rig.Mentions(r.name), r.text)

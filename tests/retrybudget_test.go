@@ -15,8 +15,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// An attempt has no deadline of its own except the retry budget. It keeps the budget on a server that hangs, however
-// many callers there are, and whatever their contexts.
+// An attempt has no deadline of its own except the retry budget. It keeps the budget on a server
+// that hangs, however many callers there are, and whatever their contexts.
 func TestHung_tries_keep_the_retry_budget(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Process)
@@ -56,8 +56,8 @@ func TestHung_tries_keep_the_retry_budget(t *testing.T) {
 	}
 }
 
-// A command that waited for a connection that never opened was never sent: its outcome is not in doubt, and there is
-// nothing to undo when the server is back.
+// A command that waited for a connection that never opened was never sent: its outcome is not in
+// doubt, and there is nothing to undo when the server is back.
 func TestHung_what_was_not_sent_is_not_in_doubt(t *testing.T) {
 	rig.Need(t, rig.Process)
 	const callers = 100

@@ -88,8 +88,8 @@ func TestDowngradeIsForTheOnlyWriteHold(t *testing.T) {
 	mustUnlock(t, hold)
 }
 
-// The last read under the write hold is released while a downgrade is in flight. The new read hold is the only one
-// then.
+// The last read under the write hold is released while a downgrade is in flight. The new read hold
+// is the only one then.
 func TestDowngradeWhileAReadUnderItIsReleased(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -145,7 +145,8 @@ func TestErrorOfADowngrade(t *testing.T) {
 	}
 }
 
-// A downgrade that the server cannot answer does not delay the renewal of the owner's other reads for too long.
+// A downgrade that the server cannot answer does not delay the renewal of the owner's other reads
+// for too long.
 func TestDowngradeInTroubleLeavesReadsAlone(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -162,8 +163,8 @@ func TestDowngradeInTroubleLeavesReadsAlone(t *testing.T) {
 	mustUnlock(t, read)
 }
 
-// A reader and a writer of the client that downgrades wait for it. The reader comes in at once, although the writer
-// would keep new readers out.
+// A reader and a writer of the client that downgrades wait for it. The reader comes in at once,
+// although the writer would keep new readers out.
 func TestDowngradeLetsReadersOfTheClientIn(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)

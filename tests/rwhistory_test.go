@@ -46,8 +46,8 @@ func (d *stayLog) waited(t time.Duration) {
 	d.longest = max(d.longest, t)
 }
 
-// rwHistoryProcess does random things with a read/write lock. Its arguments: name, server, file for its stays,
-// duration.
+// rwHistoryProcess does random things with a read/write lock. Its arguments: name, server, file for
+// its stays, duration.
 var rwHistoryProcess = rig.Child("history of a read-write lock", func(_ context.Context, args []string) error {
 	lasts, err := time.ParseDuration(args[3])
 	if err != nil {

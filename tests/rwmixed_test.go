@@ -71,7 +71,8 @@ func (j javaRW) reads() {
 	j.run(javaReadUnlock, rwChannelOf(j.name))
 }
 
-// excludes checks that a hold that is certain to last keeps a writer out, for longer than a shorter lease.
+// excludes checks that a hold that is certain to last keeps a writer out, for longer than a shorter
+// lease.
 func excludes(t *testing.T, server *rig.Server, hold *latchkey.Hold, shorter time.Duration) {
 	t.Helper()
 	lock := connect(t, server).NewRWLock(hold.Name()).Writer()

@@ -13,8 +13,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// A waiter for a read/write lock learns that its turn has come, even if the waiters before it give up
-// or have not been heard of for long.
+// A waiter for a read/write lock learns that its turn has come, even if the waiters before it give
+// up or have not been heard of for long.
 
 // asksSeldom is a poll ceiling so long that a test notices when a waiter had to poll.
 const asksSeldom = 25 * time.Second
@@ -41,8 +41,8 @@ func writersQueued(t *testing.T, admin *rig.Admin, name string, n int64) {
 	})
 }
 
-// The reader whose turn it is after a write has given up, and so does the writer that would try at the
-// end of that turn. The next writer still gets the lock soon.
+// The reader whose turn it is after a write has given up, and so does the writer that would try at
+// the end of that turn. The next writer still gets the lock soon.
 func TestWriter_behind_those_who_give_up(t *testing.T) {
 	t.Parallel()
 	name, admin := rig.Name(t), rig.NewAdmin(t, rig.Shared())

@@ -21,8 +21,8 @@ var rarelyCalled = map[string]string{
 	"shared/touch":   "replicas confirm",
 }
 
-// Each tap checks that scripts get as many keys and arguments as their headers have. Here every script is called,
-// except those that rarely are.
+// Each tap checks that scripts get as many keys and arguments as their headers have. Here every
+// script is called, except those that rarely are.
 func TestScriptsGetWhatTheirHeadersHave(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -76,7 +76,8 @@ func permitsByID(t *testing.T, client, other *latchkey.Client, name string) {
 	}
 }
 
-// waitsForLong waits until parties, permits and waiters are kept alive, and then looks at the waiters.
+// waitsForLong waits until parties, permits and waiters are kept alive, and then looks at the
+// waiters.
 func waitsForLong(t *testing.T, tap *rig.Tap, client, other *latchkey.Client, name string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(within(t, soon))

@@ -19,9 +19,11 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// A client passes the permits of a semaphore that several of its goroutines want among them in memory.
+// A client passes the permits of a semaphore that several of its goroutines want among them in
+// memory.
 
-// hotSemaphore is a semaphore of a client that passes permits on, with a tap on the client's commands.
+// hotSemaphore is a semaphore of a client that passes permits on, with a tap on the client's
+// commands.
 type hotSemaphore struct {
 	*latchkey.Semaphore
 
@@ -79,7 +81,8 @@ func workers(ctx context.Context, t *testing.T, s *latchkey.Semaphore, n int, do
 	return all
 }
 
-// acquireAndRelease has goroutines each acquire a permit and call release for the given number of passes.
+// acquireAndRelease has goroutines each acquire a permit and call release for the given number of
+// passes.
 func acquireAndRelease(t *testing.T, s *latchkey.Semaphore, goroutines, passes int, release func()) {
 	t.Helper()
 	all := rig.Goroutines(t)
@@ -127,8 +130,8 @@ func TestPermitPassing_can_be_switched_off(t *testing.T) {
 	assert.GreaterOrEqual(t, releases, goroutines*passes)
 }
 
-// Permits are neither lost nor duplicated, however many a call requests, whoever gives up when, and whatever else
-// changes their number.
+// Permits are neither lost nor duplicated, however many a call requests, whoever gives up when, and
+// whatever else changes their number.
 func TestPermitPassing_keeps_the_number_of_permits(t *testing.T) {
 	t.Parallel()
 	const permits, goroutines = 5, 6
@@ -199,7 +202,8 @@ func giveBack(t *testing.T, s *latchkey.Semaphore, n int) {
 	}
 }
 
-// A waiter whose context ends while permits are passed to it either gets them or does not, and its result says which.
+// A waiter whose context ends while permits are passed to it either gets them or does not, and its
+// result says which.
 func TestPermitPassing_loses_none_to_who_gives_up(t *testing.T) {
 	t.Parallel()
 	s := newHotSemaphore(t, 1, longTurn)
@@ -242,8 +246,8 @@ func TestPermitPassing_loses_none_to_who_gives_up(t *testing.T) {
 	allBack(t, s.Semaphore, 1)
 }
 
-// The waiters of one client are served in the order of arrival. Only the first of them queries the server. While it does,
-// the others go first, so that the permits do not wait for the answer.
+// The waiters of one client are served in the order of arrival. Only the first of them queries the
+// server. While it does, the others go first, so that the permits do not wait for the answer.
 func TestPermitPassing_keeps_the_order(t *testing.T) {
 	t.Parallel()
 	s := newHotSemaphore(t, 1, longTurn)
@@ -277,8 +281,8 @@ func TestPermitPassing_keeps_the_order(t *testing.T) {
 	assert.Less(t, releases, waiters/2, "most permits are passed on")
 }
 
-// Two clients that want the same permits all the time get equal shares, and neither waits for the other longer than a
-// turn for each permit.
+// Two clients that want the same permits all the time get equal shares, and neither waits for the
+// other longer than a turn for each permit.
 func TestPermitPassing_shares_with_other_clients(t *testing.T) {
 	for _, permits := range []int{1, 3} {
 		t.Run(fmt.Sprint(permits), func(t *testing.T) {
@@ -337,8 +341,8 @@ func TestPermitPassing_beside_a_large_request(t *testing.T) {
 	allBack(t, small, permits)
 }
 
-// A client that shares the permits with others that know no queue passes nothing on after its turn. It learns of them at
-// a release on the server, and forgets them after a second without one.
+// A client that shares the permits with others that know no queue passes nothing on after its turn.
+// It learns of them at a release on the server, and forgets them after a second without one.
 func TestPermitPassing_beside_a_stranger(t *testing.T) {
 	t.Parallel()
 	s := newHotSemaphore(t, 1, latchkey.Options{Tuning: latchkey.Tuning{Turn: 20 * time.Millisecond}})

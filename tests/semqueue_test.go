@@ -18,8 +18,8 @@ import (
 
 // The queue of those that wait for the permits of a Semaphore.
 
-// Beside others that know no queue, the first waiter is told to ask when their turn is over. The message may be faster
-// than the reply that says that it waits. It is not left to its next poll.
+// Beside others that know no queue, the first waiter is told to ask when their turn is over. The
+// message may be faster than the reply that says that it waits. It is not left to its next poll.
 func TestSemaphoreQueue_beside_a_stranger(t *testing.T) {
 	t.Parallel()
 	server := rig.Shared()
@@ -40,7 +40,8 @@ func TestSemaphoreQueue_beside_a_stranger(t *testing.T) {
 	all.Wait()
 }
 
-// An entry that a living client has left behind is called, and its client takes it out of the queue at once.
+// An entry that a living client has left behind is called, and its client takes it out of the queue
+// at once.
 func TestSemaphoreQueue_entry_left_behind(t *testing.T) {
 	t.Parallel()
 	cluster := rig.NewCluster(t)
@@ -92,8 +93,8 @@ func entryLeftBehind(t *testing.T, client *latchkey.Client, raw rueidis.Client) 
 	all.Wait()
 }
 
-// The front gives up while the reply that gives it the permit is on its way. The next one finds the permit, and does not
-// rest until its poll.
+// The front gives up while the reply that gives it the permit is on its way. The next one finds the
+// permit, and does not rest until its poll.
 func TestSemaphoreQueue_front_gives_up_when_it_is_served(t *testing.T) {
 	t.Parallel()
 	options := seldom()

@@ -31,8 +31,8 @@ func ttlNear(t *testing.T, want, got time.Duration) {
 	assert.Greater(t, got, want/2)
 }
 
-// Inspect of a semaphore describes one moment and cost one round trip. It includes the total if this
-// library has set it, but not if Redisson has.
+// Inspect of a semaphore describes one moment and cost one round trip. It includes the total if
+// this library has set it, but not if Redisson has.
 func TestSemaphoreStats(t *testing.T) {
 	t.Parallel()
 	server, ctx := rig.Shared(), t.Context()

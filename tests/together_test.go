@@ -17,12 +17,13 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// Locks and releases that goroutines of a client request at the same moment go to the server in one command.
+// Locks and releases that goroutines of a client request at the same moment go to the server in one
+// command.
 
 const companions = 64
 
-// startOthers starts goroutines that each acquire and release a lock of their own, as often as they can, until
-// stop is called. stop returns the number of acquisitions.
+// startOthers starts goroutines that each acquire and release a lock of their own, as often as they
+// can, until stop is called. stop returns the number of acquisitions.
 func startOthers(t *testing.T, client *latchkey.Client, prefix string) (stop func() int64) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -98,7 +99,8 @@ func TestTogether_keeps_rights_apart(t *testing.T) {
 	assert.Positive(t, stop())
 }
 
-// A caller that gives up does not affect the others: they are served, and its own request is undone.
+// A caller that gives up does not affect the others: they are served, and its own request is
+// undone.
 func TestTogether_a_caller_leaves(t *testing.T) {
 	rig.Need(t, rig.Single)
 	name, tap := rig.Name(t), rig.NewTap(t, rig.Shared())
@@ -154,8 +156,8 @@ func TestTogether_waits_for_a_server_that_stands_still(t *testing.T) {
 	assert.Zero(t, failed.Load(), "attempts")
 }
 
-// Callers give up at every moment, and the server forgets its scripts, so that groups are sent late: what
-// these callers acquired does not stay held.
+// Callers give up at every moment, and the server forgets its scripts, so that groups are sent
+// late: what these callers acquired does not stay held.
 func TestTogether_callers_leave_and_groups_are_late(t *testing.T) {
 	rig.Need(t, rig.Single, rig.Settings)
 	t.Parallel()

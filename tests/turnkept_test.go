@@ -54,8 +54,8 @@ func leaseOf(d time.Duration) []latchkey.LockOption {
 	return []latchkey.LockOption{latchkey.Lease(d)}
 }
 
-// The first waiter of a client gives up. The one behind it keeps the place, whatever lease each of them asks for, and
-// comes before a client that came later.
+// The first waiter of a client gives up. The one behind it keeps the place, whatever lease each of
+// them asks for, and comes before a client that came later.
 func TestTurn_stays_with_the_client_whose_first_waiter_gives_up(t *testing.T) {
 	t.Parallel()
 	for what, leases := range map[string][2]time.Duration{
@@ -96,8 +96,8 @@ func TestTurn_stays_with_the_client_whose_first_waiter_gives_up(t *testing.T) {
 	}
 }
 
-// The place was taken for a longer lease than the one that the next waiter asks for. Its hold ends after its own lease,
-// and the lock goes to the next client soon after that.
+// The place was taken for a longer lease than the one that the next waiter asks for. Its hold ends
+// after its own lease, and the lock goes to the next client soon after that.
 func TestTurn_that_stays_ends_with_the_lease_of_its_hold(t *testing.T) {
 	t.Parallel()
 	for kind, open := range inTurns() {

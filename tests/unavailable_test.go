@@ -20,8 +20,8 @@ func requireBusy(t testing.TB, err error) {
 	assert.NotErrorIs(t, err, latchkey.ErrUnavailable)
 }
 
-// requireUnavailable checks that an error says that the server is unavailable, and not that somebody
-// else holds the lock.
+// requireUnavailable checks that an error says that the server is unavailable, and not that
+// somebody else holds the lock.
 func requireUnavailable(t testing.TB, err error) {
 	t.Helper()
 	assert.ErrorIs(t, err, latchkey.ErrUnavailable)
@@ -307,7 +307,8 @@ func TestReleaseAfterTheWorkIsNotUnavailable(t *testing.T) {
 	assert.Equal(t, 2, ran, "without the lock there is no work")
 }
 
-// A process that has a permit, or reads, is told of an outage as others are: what it holds keeps nobody out.
+// A process that has a permit, or reads, is told of an outage as others are: what it holds keeps
+// nobody out.
 func TestOutageBesideAHoldThatKeepsNobodyOut(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Process)

@@ -10,8 +10,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// A call that does not wait for the permits to be set learns at once that they are not, although a call of the same
-// client waits for that.
+// A call that does not wait for the permits to be set learns at once that they are not, although a
+// call of the same client waits for that.
 func TestUnsetBesideACallThatAwaitsIt(t *testing.T) {
 	t.Parallel()
 	client, ctx := connect(t, rig.Shared()), within(t, soon)

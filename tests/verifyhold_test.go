@@ -12,14 +12,14 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// Goroutines that wait for a hold of their own client do not poll the server. The client queries it once per poll
-// ceiling.
+// Goroutines that wait for a hold of their own client do not poll the server. The client queries it
+// once per poll ceiling.
 
 // silentInLine selects the kinds whose waiters send nothing while their own client holds the lock.
 func silentInLine(k kind) bool { return !k.queued }
 
-// ForceUnlock takes the lock from its holder long before the hold would be renewed or expire. Both the holder and the
-// waiter behind it learn of this.
+// ForceUnlock takes the lock from its holder long before the hold would be renewed or expire. Both
+// the holder and the waiter behind it learn of this.
 func TestForceUnlock_of_a_hold_that_its_client_waits_for(t *testing.T) {
 	t.Parallel()
 	for what, options := range map[string][]latchkey.LockOption{
@@ -48,8 +48,8 @@ func TestForceUnlock_of_a_hold_that_its_client_waits_for(t *testing.T) {
 	}
 }
 
-// For a hold with a fixed lease the client only verifies the hold and changes nothing. It sends nothing if nobody
-// waits.
+// For a hold with a fixed lease the client only verifies the hold and changes nothing. It sends
+// nothing if nobody waits.
 func TestFixedLease_is_verified_and_not_renewed(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {

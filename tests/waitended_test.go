@@ -12,8 +12,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// A master that becomes a replica ends each WAIT with UNBLOCKED. The script before it has run: the outcome is unknown, and
-// what may be held is undone.
+// A master that becomes a replica ends each WAIT with UNBLOCKED. The script before it has run: the
+// outcome is unknown, and what may be held is undone.
 const unblocked = "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)"
 
 func unblocking(t *testing.T) (client *latchkey.Client, admin *rig.Admin, other *latchkey.Client, begin func() (end func())) {
@@ -26,8 +26,8 @@ func unblocking(t *testing.T) (client *latchkey.Client, admin *rig.Admin, other 
 	return client, rig.NewAdmin(t, r.Master), connect(t, r.Master), func() func() { return tap.Refuse(rig.Named("WAIT"), unblocked) }
 }
 
-// requireUnconfirmed requires the error of a call that no replica has confirmed: WAIT has ended, or on a crowded machine
-// it could not be sent in time.
+// requireUnconfirmed requires the error of a call that no replica has confirmed: WAIT has ended, or
+// on a crowded machine it could not be sent in time.
 func requireUnconfirmed(t *testing.T, err error) {
 	t.Helper()
 	require.True(t, errors.Is(err, latchkey.ErrUnavailable) || errors.Is(err, latchkey.ErrNotReplicated), "%v", err)

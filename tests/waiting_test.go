@@ -76,7 +76,8 @@ func awaitWaiting(t *testing.T, client *latchkey.Client, kind latchkey.Kind, n i
 	})
 }
 
-// Each call that waits is counted under its kind, in its client, until it has what it waits for or gives up.
+// Each call that waits is counted under its kind, in its client, until it has what it waits for or
+// gives up.
 func TestWaitingCallsAreCounted(t *testing.T) {
 	t.Parallel()
 	for kind, occupy := range occupations {

@@ -16,15 +16,16 @@ import (
 
 // Helpers that detect that a client waits, or waits no longer.
 
-// refused makes a call that is refused, with a longer wait until the server answers within it, and returns the error.
+// refused makes a call that is refused, with a longer wait until the server answers within it, and
+// returns the error.
 func refused(t testing.TB, call func(wait latchkey.WaitOption) error) error {
 	t.Helper()
 	_, err := refusedFrom(t, 50*time.Millisecond, func(wait time.Duration) error { return call(latchkey.Wait(wait)) })
 	return err
 }
 
-// refusedFrom makes a call that is refused, first with the given wait, and with a longer one while the server does not
-// answer within it. It returns the error and the wait.
+// refusedFrom makes a call that is refused, first with the given wait, and with a longer one while
+// the server does not answer within it. It returns the error and the wait.
 func refusedFrom(t testing.TB, wait time.Duration, call func(wait time.Duration) error) (time.Duration, error) {
 	t.Helper()
 	for ; ; wait *= 2 {
@@ -46,8 +47,8 @@ func tookAbout(t testing.TB, want, took time.Duration) {
 	assert.Less(t, took, want+leeway)
 }
 
-// awaitWaiter waits until a waiter is in a queue of the lock, or has subscribed to its channel. A waiter
-// does either only after it was refused.
+// awaitWaiter waits until a waiter is in a queue of the lock, or has subscribed to its channel. A
+// waiter does either only after it was refused.
 func awaitWaiter(t testing.TB, admin *rig.Admin, name string) {
 	t.Helper()
 	rig.Eventually(t, soon, "a waiter waits", func() error {
@@ -96,7 +97,8 @@ func atRest(t testing.TB, refused <-chan struct{}) {
 	}
 }
 
-// waitingContext reports when a call waits for the end of its context. A call that wants a lock is then in line.
+// waitingContext reports when a call waits for the end of its context. A call that wants a lock is
+// then in line.
 type waitingContext struct {
 	context.Context
 

@@ -16,8 +16,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// Many goroutines of a client, some milliseconds from the server, give up and ask again, over and over. Those that have
-// given up leave the queue as fast as they come.
+// Many goroutines of a client, some milliseconds from the server, give up and ask again, over and
+// over. Those that have given up leave the queue as fast as they come.
 func TestWithdrawalsKeepUp(t *testing.T) {
 	t.Parallel()
 	for what, open := range map[string]opensVia{"opened": openedVia, "borrowed": borrowedVia} {
@@ -58,8 +58,8 @@ func TestWithdrawalsKeepUp(t *testing.T) {
 	}
 }
 
-// Callers that soon give up get a lock or a permit at least half as often as callers that wait: what was granted to a
-// caller that has given up is passed on at once.
+// Callers that soon give up get a lock or a permit at least half as often as callers that wait:
+// what was granted to a caller that has given up is passed on at once.
 func TestShortWaitsGetTheLock(t *testing.T) {
 	t.Parallel()
 	rig.Long(t)

@@ -192,9 +192,9 @@ func useLatch(ctx context.Context, client *latchkey.Client, name string) map[str
 	}
 }
 
-// Every operation of every kind of object is refused at once on the key of every other kind, by any client:
-// one that holds the key does not wait for its own hold. The error names the kind of the key, and not a
-// byte changes.
+// Every operation of every kind of object is refused at once on the key of every other kind, by any
+// client: one that holds the key does not wait for its own hold. The error names the kind of the
+// key, and not a byte changes.
 func TestEachKindOnTheKeyOfEachOther(t *testing.T) {
 	t.Parallel()
 	for there, owner := range objects {
@@ -233,8 +233,8 @@ func TestEachKindOnTheKeyOfEachOther(t *testing.T) {
 	}
 }
 
-// isNumber reports whether objects of a kind are a number in Redis. Only a key of this library beside the number
-// says of which kind it is.
+// isNumber reports whether objects of a kind are a number in Redis. Only a key of this library
+// beside the number says of which kind it is.
 func isNumber(o object) bool { return strings.HasSuffix(o.sort, " semaphore") || o.sort == "a latch" }
 
 func assertWrongKind(t *testing.T, err error, what, name string, owner object) {

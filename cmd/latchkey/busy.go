@@ -49,7 +49,8 @@ func permitOccupants(name string) func(context.Context, *latchkey.Client) (occup
 // occupantsPatience limits the query for the holders after a failed acquisition.
 const occupantsPatience = time.Second
 
-// texts returns the name of the first occupant, and what else there is to say of them. Without occupants it returns "".
+// texts returns the name of the first occupant, and what else there is to say of them. Without
+// occupants it returns "".
 func (o occupants) texts() (first, more string) {
 	if len(o.names) == 0 {
 		return "", ""
@@ -75,8 +76,8 @@ func (j job) waitingText(client *latchkey.Client) func(context.Context) string {
 	}
 }
 
-// busyText says why the job did not acquire its lock or permit, and who holds it now. On a terminal it cuts a long name
-// so that the line fits.
+// busyText says why the job did not acquire its lock or permit, and who holds it now. On a terminal
+// it cuts a long name so that the line fits.
 func (j job) busyText(ctx context.Context, client *latchkey.Client) string {
 	ctx, cancel := context.WithTimeout(ctx, occupantsPatience)
 	defer cancel()

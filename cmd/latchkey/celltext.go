@@ -36,7 +36,8 @@ func fit(text string, width int) string {
 	return kept.String() + strings.Repeat(" ", max(0, width-at))
 }
 
-// brokenInto breaks a text into lines, between words if it can. It cuts nothing but blanks at the end of a line.
+// brokenInto breaks a text into lines, between words if it can. It cuts nothing but blanks at the
+// end of a line.
 func brokenInto(width int, text string) (lines []string) {
 	line, at := "", 0
 	next := func() { lines, line, at = append(lines, strings.TrimRight(line, " ")), "", 0 }

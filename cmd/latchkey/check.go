@@ -60,7 +60,8 @@ func check(ctx context.Context, cmd *cli.Command) error {
 // listPatience limits a walk that finds nothing. A walk that is refused ends with the first reply.
 const listPatience = time.Second
 
-// tryToList returns why objects cannot be listed, or nil. A walk that runs out of time was permitted.
+// tryToList returns why objects cannot be listed, or nil. A walk that runs out of time was
+// permitted.
 func tryToList(ctx context.Context, client *latchkey.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, listPatience)
 	defer cancel()
@@ -73,7 +74,8 @@ func tryToList(ctx context.Context, client *latchkey.Client) error {
 	return nil
 }
 
-// listAdvice returns the text of an error of listing, and what to do if the user lacks the permission.
+// listAdvice returns the text of an error of listing, and what to do if the user lacks the
+// permission.
 func listAdvice(err error) string {
 	if replied(err, "NOPERM") {
 		return err.Error() + "\n  give the user +scan"
@@ -100,8 +102,8 @@ func advice(err error) string {
 	return text
 }
 
-// replied reports whether the tree of an error has a reply of the server with that code. Its text may have the code
-// in the name of a key.
+// replied reports whether the tree of an error has a reply of the server with that code. Its text
+// may have the code in the name of a key.
 func replied(err error, code string) bool {
 	if reply, is := err.(*rueidis.RedisError); is { //nolint:errorlint // it looks at each error in the tree
 		first, _, _ := strings.Cut(reply.Error(), " ")

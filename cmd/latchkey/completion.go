@@ -14,8 +14,8 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// completionScripts replace those of the cli library: its script for bash makes the shell evaluate the line that is
-// being typed, and those for zsh and fish break a name at its first colon.
+// completionScripts replace those of the cli library: its script for bash makes the shell evaluate
+// the line that is being typed, and those for zsh and fish break a name at its first colon.
 //
 //go:embed completion.bash completion.zsh completion.fish
 var completionScripts embed.FS
@@ -62,7 +62,8 @@ func takesName(cmd *cli.Command) bool {
 	return strings.HasPrefix(cmd.ArgsUsage, "NAME") || strings.Contains(cmd.UsageText, " NAME ")
 }
 
-// completeName prints the names that a command may be given, with their kinds, or flags if the user types one.
+// completeName prints the names that a command may be given, with their kinds, or flags if the user
+// types one.
 func completeName(ctx context.Context, cmd *cli.Command) {
 	if os.Getenv(completeEnv) == "" || cmd.Args().Present() {
 		cli.DefaultCompleteWithFlags(ctx, cmd)

@@ -102,8 +102,8 @@ func (e *electorate) follow(ctx context.Context) (*proof, error) {
 	}, nil
 }
 
-// dismiss closes the clients and removes the key of the last term, and the record of a leader that was
-// lost, which would stay otherwise.
+// dismiss closes the clients and removes the key of the last term, and the record of a leader that
+// was lost, which would stay otherwise.
 func (e *electorate) dismiss() {
 	e.runners.Wait()
 	for _, client := range e.clients {

@@ -23,7 +23,8 @@ import (
 // brief has the arguments of a demo with just enough time for everything.
 var brief = []string{"demo", "--for", "2s", "--lease", "400ms"}
 
-// slow has those of a demo whose jobs take three times as long, so that a busy machine can interfere with one.
+// slow has those of a demo whose jobs take three times as long, so that a busy machine can
+// interfere with one.
 var slow = []string{"demo", "--for", "6s", "--lease", "400ms"}
 
 // proofs is how the demo ends.
@@ -42,7 +43,8 @@ func TestDemoProves(t *testing.T) {
 	assert.NotContains(t, got.stdout, "\x1b", "no terminal, no control characters")
 }
 
-// The captures of the demo in the documentation show the demo as it is: docs/capture/demo.sh makes them.
+// The captures of the demo in the documentation show the demo as it is: docs/capture/demo.sh makes
+// them.
 func TestDemoCaptures(t *testing.T) {
 	t.Parallel()
 	const folder = "../../docs/capture/"
@@ -177,7 +179,8 @@ func TestDemoNoticesAPermitThatIsTakenAway(t *testing.T) {
 	assert.Contains(t, got.stderr, "PROOF FAILED")
 }
 
-// interruptedDemoLeavesNothing interrupts a demo when a key with this end exists, and checks that no key is left.
+// interruptedDemoLeavesNothing interrupts a demo when a key with this end exists, and checks that
+// no key is left.
 func interruptedDemoLeavesNothing(t *testing.T, suffix string, flags ...string) {
 	t.Helper()
 	server := latchkeytest.NewServer(t)

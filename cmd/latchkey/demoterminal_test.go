@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// The demo is readable at any width: the terminal breaks no line, and overwrites none. The demo ends with the next
-// steps.
+// The demo is readable at any width: the terminal breaks no line, and overwrites none. The demo
+// ends with the next steps.
 func TestDemoOnTerminals(t *testing.T) {
 	t.Parallel()
 	widths := map[int]bool{60: true, 80: false, 200: true}

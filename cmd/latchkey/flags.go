@@ -16,7 +16,8 @@ import (
 
 // Flags and arguments that several commands have, and the messages for wrong ones.
 
-// leastLease is the shortest lease of a command: a shorter lease would end before it could be renewed.
+// leastLease is the shortest lease of a command: a shorter lease would end before it could be
+// renewed.
 const leastLease = 10 * time.Millisecond
 
 // The bounds of times that the library accepts, and its usual lease.
@@ -72,7 +73,8 @@ func valueText(value any) string {
 
 const year = 365 * 24 * time.Hour
 
-// timeText returns a duration for messages, as the library does: 5m rather than 5m0s, and "10 years (87600h)".
+// timeText returns a duration for messages, as the library does: 5m rather than 5m0s, and "10 years
+// (87600h)".
 func timeText(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
@@ -114,8 +116,8 @@ func oneName(cmd *cli.Command) (string, error) {
 // aimed is the function of a command, for the object that its argument names.
 type aimed func(ctx context.Context, cmd *cli.Command, client *latchkey.Client, name string) error
 
-// atName returns the action of a command whose only argument is a NAME. The exclusive flags exclude each other. A signal
-// ends the action.
+// atName returns the action of a command whose only argument is a NAME. The exclusive flags exclude
+// each other. A signal ends the action.
 func atName(do aimed, exclusive ...string) cli.ActionFunc {
 	return func(ctx context.Context, cmd *cli.Command) error {
 		name, err := oneName(cmd)
@@ -145,8 +147,9 @@ var (
 
 const unknownFlag = "flag provided but not defined: -"
 
-// onUsageError says in one line what is wrong with a flag; the cli library would add a page of help. If an unknown word
-// is in the place of a command, it reports that word instead: the flag may belong to the command that was meant.
+// onUsageError says in one line what is wrong with a flag; the cli library would add a page of
+// help. If an unknown word is in the place of a command, it reports that word instead: the flag may
+// belong to the command that was meant.
 func onUsageError(_ context.Context, cmd *cli.Command, err error, _ bool) error {
 	text := err.Error()
 	if len(cmd.Commands) > 0 && cmd.Args().Present() {
@@ -205,8 +208,8 @@ var (
 		`|Error running script \(call to f_[0-9a-f]{40}\): @user_script:\d+: (?:@user_script: \d+: -?)?`)
 )
 
-// plainError is an error of the library for users of the command line: its text does not name methods, nor scripts
-// inside the server.
+// plainError is an error of the library for users of the command line: its text does not name
+// methods, nor scripts inside the server.
 type plainError struct{ error }
 
 func (e plainError) Unwrap() error { return e.error }

@@ -11,13 +11,15 @@ import (
 	"github.com/urfave/cli/v3"
 )
 
-// helpWidth is the widest line of a help text. On a terminal with fewer columns the lines are narrower.
+// helpWidth is the widest line of a help text. On a terminal with fewer columns the lines are
+// narrower.
 const (
 	helpWidth = 80
 	leastHelp = 40
 )
 
-// ownOptions makes the cli library leave the options to printHelp, because the library does not wrap them.
+// ownOptions makes the cli library leave the options to printHelp, because the library does not
+// wrap them.
 var ownOptions = strings.NewReplacer(
 	`{{template "visibleFlagCategoryTemplate" .}}`, "{{options .VisibleFlags}}",
 	`{{template "visibleFlagTemplate" .}}`, "{{options .VisibleFlags}}",
@@ -79,8 +81,8 @@ func optionsText(flags []cli.Flag, width int) string {
 // listItem matches the beginning of an item in a list: a term, before its description in a column.
 var listItem = regexp.MustCompile(`^\S+(?: \S+)*  +`)
 
-// wrapped rewraps a text. An indented paragraph is an example and stays as it is. A line that begins with a term and
-// several blanks begins an item of a list.
+// wrapped rewraps a text. An indented paragraph is an example and stays as it is. A line that
+// begins with a term and several blanks begins an item of a list.
 func wrapped(text string, width int) string {
 	paragraphs := strings.Split(strings.TrimSpace(text), "\n\n")
 	for i, p := range paragraphs {
@@ -108,8 +110,8 @@ func wrappedParagraph(text string, width int) string {
 	return strings.Join(append(lines, filled(term, words, width)...), "\n")
 }
 
-// filled puts as many words as possible into each line. The first line begins with the term, and the others are
-// indented by its width.
+// filled puts as many words as possible into each line. The first line begins with the term, and
+// the others are indented by its width.
 func filled(term string, words []string, width int) (lines []string) {
 	if len(words) == 0 {
 		return nil
@@ -129,7 +131,8 @@ func filled(term string, words []string, width int) (lines []string) {
 	return append(lines, line)
 }
 
-// helpCommand explains the commands of a group. The one of the cli library does not know commands below a group.
+// helpCommand explains the commands of a group. The one of the cli library does not know commands
+// below a group.
 func helpCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "help",

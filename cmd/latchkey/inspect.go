@@ -196,8 +196,9 @@ func holderText(found latchkey.Object, holder latchkey.Holder) string {
 	return text
 }
 
-// ownerText returns an owner, with the label of its client if that is known. It makes both printable, because anybody
-// with write access to the server may have written them. Text that is already quoted stays as it is.
+// ownerText returns an owner, with the label of its client if that is known. It makes both
+// printable, because anybody with write access to the server may have written them. Text that is
+// already quoted stays as it is.
 func ownerText(label, owner string) string {
 	if label == "" {
 		return printable(owner)

@@ -46,8 +46,8 @@ func startError(err error) error {
 	}
 }
 
-// run does the job from the connection to the exit code. After a loss, a job with again set runs again, unless a signal
-// ended it.
+// run does the job from the connection to the exit code. After a loss, a job with again set runs
+// again, unless a signal ended it.
 func (j job) run(ctx context.Context) error {
 	signals := catchSignals()
 	defer signals.release()
@@ -67,8 +67,8 @@ func (j job) run(ctx context.Context) error {
 	}
 }
 
-// enter connects, unless there is a client, and acquires the guard. A signal interrupts it. After an error the client
-// is closed.
+// enter connects, unless there is a client, and acquires the guard. A signal interrupts it. After
+// an error the client is closed.
 func (j job) enter(ctx context.Context, signals *signals, client *latchkey.Client) (*latchkey.Client, guard, error) {
 	ctx, arrived := signals.interrupting(ctx)
 	var err error

@@ -38,8 +38,9 @@ func (p *pane) enter(line string, texts ...string) {
 	p.await(texts...)
 }
 
-// feed types a line for a program that fg has brought to the foreground, and repeats it until the program answers. A
-// line that is typed while the terminal is still in the mode of the shell does not reach the program.
+// feed types a line for a program that fg has brought to the foreground, and repeats it until the
+// program answers. A line that is typed while the terminal is still in the mode of the shell does
+// not reach the program.
 func (p *pane) feed(line, answer string) {
 	p.t.Helper()
 	p.eventually(answer, func() bool {
@@ -63,7 +64,8 @@ func (p *pane) interrupt() {
 	p.eventually("the prompt", func() bool { return prompt.MatchString(strings.Join(p.lines(), "\n")) })
 }
 
-// awaitFree waits until the lock is released or its lease has ended. A query right at the end of the lease may fail.
+// awaitFree waits until the lock is released or its lease has ended. A query right at the end of
+// the lease may fail.
 func awaitFree(t *testing.T, server *latchkeytest.Server) {
 	t.Helper()
 	lock := server.Client().NewLock("orders")
@@ -141,7 +143,8 @@ func TestRunIsToldToStop(t *testing.T) {
 	awaitFree(t, server)
 }
 
-// The shell has the terminal while top is stopped. Afterwards top has it again, at the current size.
+// The shell has the terminal while top is stopped. Afterwards top has it again, at the current
+// size.
 func TestTopStopsAndGoesOn(t *testing.T) {
 	t.Parallel()
 	server := latchkeytest.NewServer(t)
@@ -159,7 +162,8 @@ func TestTopStopsAndGoesOn(t *testing.T) {
 	p.enter(`echo "code $?"`, "code 0")
 }
 
-// The demo goes on. TestScreenForgetsRowsWhenItWasStopped shows, without a race, that it goes on below later output.
+// The demo goes on. TestScreenForgetsRowsWhenItWasStopped shows, without a race, that it goes on
+// below later output.
 func TestDemoStopsAndGoesOn(t *testing.T) {
 	long(t)
 	t.Parallel()

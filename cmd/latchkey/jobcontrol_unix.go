@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stopPatience limits how long stopGroup waits to be stopped. The kernel does not stop a program that no shell could
-// continue.
+// stopPatience limits how long stopGroup waits to be stopped. The kernel does not stop a program
+// that no shell could continue.
 const stopPatience = time.Second
 
 // terminal is the terminal on standard input, or nil if there is none.
@@ -44,8 +44,8 @@ func (t *terminal) owner() int {
 // isOurs reports whether this program may read from the terminal.
 func (t *terminal) isOurs() bool { return t != nil && t.owner() == t.group }
 
-// giveTo gives the terminal to a process group. It ignores SIGTTOU: otherwise the kernel would stop this program with
-// that signal if it is in the background.
+// giveTo gives the terminal to a process group. It ignores SIGTTOU: otherwise the kernel would stop
+// this program with that signal if it is in the background.
 func (t *terminal) giveTo(group int) {
 	signal.Ignore(syscall.SIGTTOU)
 	defer signal.Reset(syscall.SIGTTOU)
@@ -79,9 +79,10 @@ func newStops() stops {
 
 func (s stops) release() { signal.Stop(s.asked) }
 
-// stopWith stops this program because the command has stopped, and returns when this program continues. It reports
-// whether to continue the command too. If neither the terminal nor a signal to this program stopped the command, it
-// returns false: the process that stopped the command has to continue it.
+// stopWith stops this program because the command has stopped, and returns when this program
+// continues. It reports whether to continue the command too. If neither the terminal nor a signal
+// to this program stopped the command, it returns false: the process that stopped the command has
+// to continue it.
 func (p *process) stopWith(reason syscall.Signal, asked bool) (goOn bool) {
 	background := reason == syscall.SIGTTIN || reason == syscall.SIGTTOU
 	switch {
@@ -103,9 +104,9 @@ func (p *process) goOn() {
 	p.pass(syscall.SIGCONT)
 }
 
-// stopGroup stops this program and its process group, as Ctrl-Z does, and returns when the program continues. It sends
-// SIGTTIN, the signal that stops readers in the background: once a Go program has caught SIGTSTP, that signal can no
-// longer stop it.
+// stopGroup stops this program and its process group, as Ctrl-Z does, and returns when the program
+// continues. It sends SIGTTIN, the signal that stops readers in the background: once a Go program
+// has caught SIGTSTP, that signal can no longer stop it.
 func stopGroup() {
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, syscall.SIGCONT)
@@ -117,7 +118,8 @@ func stopGroup() {
 	}
 }
 
-// onContinue calls f whenever this program continues after a stop, until the returned function is called.
+// onContinue calls f whenever this program continues after a stop, until the returned function is
+// called.
 func onContinue(f func()) (release func()) {
 	continued, done := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(continued, syscall.SIGCONT)

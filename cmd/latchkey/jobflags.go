@@ -65,8 +65,8 @@ func permitNotes(cmd *cli.Command) []latchkey.TryPermitOption {
 	return nil
 }
 
-// jobHelp returns the part of the help text that all jobs share. refused describes the exit code after a failed
-// acquisition. onlyIf, which may be "", says when a loss ends the program.
+// jobHelp returns the part of the help text that all jobs share. refused describes the exit code
+// after a failed acquisition. onlyIf, which may be "", says when a loss ends the program.
 func jobHelp(thing, refused, onlyIf string) string {
 	return fmt.Sprintf(`The command inherits standard input, output and error. SIGINT, SIGTERM, SIGHUP and
 SIGQUIT are passed to the command and its children, SIGUSR1 and SIGUSR2 only to the
@@ -92,8 +92,8 @@ not found, 126 when it cannot be executed; 69 when the server cannot be reached 
 not answer; 64 for a mistake on the command line.`, thing, refused, onlyIf)
 }
 
-// nameAndCommand reads NAME -- CMD, which flags may precede. args is the whole command line. A flag with a name of its
-// own, which may be "", can stand for NAME.
+// nameAndCommand reads NAME -- CMD, which flags may precede. args is the whole command line. A flag
+// with a name of its own, which may be "", can stand for NAME.
 func nameAndCommand(cmd *cli.Command, args []string, flag string) (name string, argv []string, err error) {
 	all, dashes := cmd.Args().Slice(), slices.Index(args, "--")
 	if dashes >= 0 {

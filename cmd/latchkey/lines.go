@@ -11,8 +11,8 @@ import (
 // beginning matches the title of a row, or a time, before the text of a line.
 var beginning = regexp.MustCompile(`^(?:  .{8} |[0-9:.]+  )?`)
 
-// writeLines writes lines. On a terminal it wraps a line that is too wide between words, and indents the rest to the
-// start of the text.
+// writeLines writes lines. On a terminal it wraps a line that is too wide between words, and
+// indents the rest to the start of the text.
 func writeLines(out io.Writer, text string) error {
 	_, err := io.WriteString(out, linesIn(text, terminalWidth(out)))
 	return err

@@ -149,8 +149,9 @@ func writeLocked(cmd *cli.Command, reply lockReply) error {
 	return writeLines(out, text+"\n")
 }
 
-// inputEnd returns a channel that is closed when standard input ends, or nil if standard input is not a pipe or a
-// socket. Other input does not count: a program in the background has empty input, or a terminal that it must not read.
+// inputEnd returns a channel that is closed when standard input ends, or nil if standard input is
+// not a pipe or a socket. Other input does not count: a program in the background has empty input,
+// or a terminal that it must not read.
 func inputEnd() <-chan struct{} {
 	info, err := os.Stdin.Stat()
 	if err != nil || info.Mode()&(os.ModeNamedPipe|os.ModeSocket) == 0 {

@@ -90,7 +90,8 @@ func holdersText(o latchkey.Object) string {
 	return text
 }
 
-// holding returns how many hold a lock or a permit, how many wait at a barrier, or the remaining count of a latch.
+// holding returns how many hold a lock or a permit, how many wait at a barrier, or the remaining
+// count of a latch.
 func holding(o latchkey.Object) int64 {
 	switch o.Kind {
 	case latchkey.KindBarrier:

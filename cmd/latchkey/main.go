@@ -130,7 +130,8 @@ Exit codes:
 127  the command was not found
 128+n  ended by signal n`
 
-// complete sets what all commands have in common. A group shows its help text when it is called without a command.
+// complete sets what all commands have in common. A group shows its help text when it is called
+// without a command.
 func complete(cmd *cli.Command) error {
 	cmd.OnUsageError = onUsageError
 	if len(cmd.Commands) == 0 {

@@ -44,8 +44,8 @@ func (p *process) kill() { _ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
 
 func (p *process) groupLives() bool { return syscall.Kill(-p.cmd.Process.Pid, 0) == nil }
 
-// await returns the code with which a shell would report the end of the command. Until then it reports each stop of the
-// command, which os/exec does not see.
+// await returns the code with which a shell would report the end of the command. Until then it
+// reports each stop of the command, which os/exec does not see.
 func (p *process) await() int {
 	for {
 		var status syscall.WaitStatus

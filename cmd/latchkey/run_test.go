@@ -26,8 +26,9 @@ func script(t *testing.T, server *latchkeytest.Server, text string, flags ...str
 	return invoke(t, server, append(args, "--", "sh", "-c", text)...)
 }
 
-// untilSignal ends a script that waits for a signal. It does not use read: the shell would trap a signal that comes just
-// before the system call only after some input. Some shells report the signal that ended a sleep, so it drops stderr.
+// untilSignal ends a script that waits for a signal. It does not use read: the shell would trap a
+// signal that comes just before the system call only after some input. Some shells report the
+// signal that ended a sleep, so it drops stderr.
 const untilSignal = `exec 2>/dev/null; while :; do sleep 0.01; done`
 
 func TestRunPassesExitCodeAndReleases(t *testing.T) {

@@ -84,8 +84,8 @@ func (s *screen) period() time.Duration {
 	return plainFrame
 }
 
-// continued reports to the screen that the program was stopped and continued: it goes on below the output of others.
-// It may be called from any goroutine.
+// continued reports to the screen that the program was stopped and continued: it goes on below the
+// output of others. It may be called from any goroutine.
 func (s *screen) continued() {
 	s.stopped.Store(true)
 	s.resumed.Store(true)
@@ -130,8 +130,8 @@ func (s *screen) draw(rows []string) {
 	s.rows, s.drawn = rows, time.Now()
 }
 
-// erase moves the cursor up to the first row and clears the screen from there. It takes into account that a terminal
-// that has become narrower has wrapped the rows.
+// erase moves the cursor up to the first row and clears the screen from there. It takes into
+// account that a terminal that has become narrower has wrapped the rows.
 func (s *screen) erase() {
 	if len(s.rows) > 0 && time.Since(s.drawn) > 3*liveFrame {
 		time.Sleep(liveFrame) // the program may have been stopped: wait for the signal that says so

@@ -86,8 +86,8 @@ func nameAndNumber(cmd *cli.Command) (string, int, error) {
 	return cmd.Args().First(), number, nil
 }
 
-// plainSemaphore returns the semaphore with that name if it is one of NewSemaphore, whose permits have no leases, and
-// nil otherwise. A semaphore of Redisson is not recognized.
+// plainSemaphore returns the semaphore with that name if it is one of NewSemaphore, whose permits
+// have no leases, and nil otherwise. A semaphore of Redisson is not recognized.
 func plainSemaphore(ctx context.Context, client *latchkey.Client, name string) (*latchkey.Semaphore, error) {
 	if found, err := client.Inspect(ctx, name); err != nil || found.What != "a semaphore" {
 		return nil, err

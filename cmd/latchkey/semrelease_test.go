@@ -10,7 +10,8 @@ import (
 	"github.com/latchkey-go/latchkey/latchkeytest"
 )
 
-// A permit that never expires is released by its id, and goes to the first waiter of a fair semaphore.
+// A permit that never expires is released by its id, and goes to the first waiter of a fair
+// semaphore.
 func TestSemRelease(t *testing.T) {
 	t.Parallel()
 	server := latchkeytest.NewServer(t)

@@ -89,8 +89,8 @@ type permitPool interface {
 	Inspect(ctx context.Context) (latchkey.Object, error)
 }
 
-// provide makes sure that the semaphore is set: to total permits, unless that is 0, or to the number that somebody else
-// has set.
+// provide makes sure that the semaphore is set: to total permits, unless that is 0, or to the
+// number that somebody else has set.
 func (j job) provide(ctx context.Context, s permitPool, name string, total int, set bool) error {
 	if set {
 		return s.SetPermits(ctx, total)

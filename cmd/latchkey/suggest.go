@@ -2,8 +2,8 @@ package main
 
 import "slices"
 
-// closest returns the name that the user probably meant by word, or "". It is the name with the fewest edits, if the
-// edits are fewer than half of the letters of the longer word.
+// closest returns the name that the user probably meant by word, or "". It is the name with the
+// fewest edits, if the edits are fewer than half of the letters of the longer word.
 func closest(word string, names []string) (meant string) {
 	least := -1
 	for _, name := range names {
@@ -15,8 +15,8 @@ func closest(word string, names []string) (meant string) {
 	return meant
 }
 
-// editDistance returns how many edits turn a into b. An edit inserts, removes or replaces a letter, or swaps two
-// neighbors.
+// editDistance returns how many edits turn a into b. An edit inserts, removes or replaces a letter,
+// or swaps two neighbors.
 func editDistance(a, b []rune) int {
 	var last []int // the row before
 	row := make([]int, len(b)+1)

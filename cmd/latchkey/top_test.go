@@ -66,7 +66,8 @@ func TestTopOfALockThatIsKept(t *testing.T) {
 	assert.Equal(t, "Free x? Nobody holds it; it is kept for 1.0s. y: yes, other keys: no", forceQuestion(kept))
 }
 
-// Each look at a lock with many holders shows a different sample of them: only their number shows a change.
+// Each look at a lock with many holders shows a different sample of them: only their number shows a
+// change.
 func TestTopOfASample(t *testing.T) {
 	t.Parallel()
 	client := latchkeytest.NewServer(t).Client()
@@ -151,7 +152,8 @@ func TestTopFitsTheScreen(t *testing.T) {
 	}
 }
 
-// The holder is on each screen. A narrow screen has fewer columns, whole ones, and always the one that sorts the rows.
+// The holder is on each screen. A narrow screen has fewer columns, whole ones, and always the one
+// that sorts the rows.
 func TestTopColumns(t *testing.T) {
 	t.Parallel()
 	v := &topView{list: newTopList()}
@@ -180,7 +182,8 @@ func TestTopNeedsATerminal(t *testing.T) {
 	assert.Contains(t, got.stderr, "latchkey ls")
 }
 
-// A question shows the whole name and the whole holder, on any screen. So do the other lines at the bottom.
+// A question shows the whole name and the whole holder, on any screen. So do the other lines at the
+// bottom.
 func TestTopFootIsWhole(t *testing.T) {
 	t.Parallel()
 	client := latchkeytest.NewServer(t).Client()

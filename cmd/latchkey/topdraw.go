@@ -52,7 +52,8 @@ type topTable struct {
 	name, owner int
 }
 
-// tableFor leaves out columns until NAME and HELD BY have enough room, the one that sorts the rows last.
+// tableFor leaves out columns until NAME and HELD BY have enough room, the one that sorts the rows
+// last.
 func (l *topList) tableFor(width int) topTable {
 	columns := slices.Clone(topColumns)
 	left := func() int {
@@ -76,8 +77,8 @@ func (l *topList) tableFor(width int) topTable {
 	return topTable{columns, name, left() - name}
 }
 
-// draw draws the whole screen. If the result of a look is new on the screen, it draws again, to show how long the
-// refresh took: from the first query until its result was drawn.
+// draw draws the whole screen. If the result of a look is new on the screen, it draws again, to
+// show how long the refresh took: from the first query until its result was drawn.
 func (v *topView) draw() {
 	v.drawScreen()
 	if !v.undrawn.IsZero() {
@@ -137,7 +138,8 @@ func (v *topView) title() string {
 	return text + fmt.Sprintf("  every %v", v.every)
 }
 
-// summary returns the lines below the title: the totals, and how old they are if no look replaces them.
+// summary returns the lines below the title: the totals, and how old they are if no look replaces
+// them.
 func (v *topView) summary(width int) []string {
 	locks, waiting := v.list.totals()
 	text := fmt.Sprintf("%d objects, %d locked, %d waiting", len(v.list.rows), locks, waiting)
@@ -264,7 +266,8 @@ func (v *topView) foot() string {
 	return "sort: w h a t n  / filter  enter details  f force  p pause  ? help  q quit"
 }
 
-// forceQuestion returns the question before a lock is forced. A lock that is kept has no holders left.
+// forceQuestion returns the question before a lock is forced. A lock that is kept has no holders
+// left.
 func forceQuestion(o latchkey.Object) string {
 	const keys = " y: yes, other keys: no"
 	name := printable(o.Name)

@@ -82,8 +82,8 @@ const (
 	byName    topOrder = 'n'
 )
 
-// compare puts the most interesting row first: the one with the largest value. Rows with equal values are sorted by
-// name, which arrange does.
+// compare puts the most interesting row first: the one with the largest value. Rows with equal
+// values are sorted by name, which arrange does.
 func (o topOrder) compare(a, b *topRow) int {
 	switch o {
 	case byWaiters:

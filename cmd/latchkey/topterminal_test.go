@@ -60,7 +60,8 @@ func (p *pane) try(args ...string) (output string, err error) {
 	return string(text), err
 }
 
-// lines returns what the screen shows, or why it cannot be seen: a condition of eventually must not end its test.
+// lines returns what the screen shows, or why it cannot be seen: a condition of eventually must not
+// end its test.
 func (p *pane) lines() []string {
 	text, err := p.try("capture-pane", "-p")
 	lines := strings.Split(text, "\n")
@@ -219,7 +220,8 @@ func TestTopForcesAfterTheQuestionOnly(t *testing.T) {
 	p.await("code 0")
 }
 
-// While the server does not answer, the rows are faint, and top says how old they are and why. The age of the rows grows.
+// While the server does not answer, the rows are faint, and top says how old they are and why. The
+// age of the rows grows.
 func TestTopWhileTheServerIsDown(t *testing.T) {
 	t.Parallel()
 	server := latchkeytest.NewServer(t)
@@ -291,7 +293,8 @@ func TestForceFromALockThatIsKept(t *testing.T) {
 	assert.True(t, held)
 }
 
-// Not all holders of a lock with many holders are shown. The lock can still be forced, unless a new holder came.
+// Not all holders of a lock with many holders are shown. The lock can still be forced, unless a new
+// holder came.
 func TestForceFromManyHolders(t *testing.T) {
 	t.Parallel()
 	client := latchkeytest.NewServer(t).Client(latchkey.Options{Tuning: latchkey.Tuning{Turn: -1}}) // each reader holds for itself
@@ -408,12 +411,13 @@ func usageOf(t *testing.T, raw rueidis.Client, pidFile string) (u usage) {
 	return u
 }
 
-// top refreshes ten thousand locks of five hundred clients in less than a second, with walk, labels and drawing. It sends
-// at most a SCAN for 512 keys, a script for 64 objects and one for the labels of 64 clients, and, since a SCAN may find
-// fewer, one more script of each kind for each SCAN.
+// top refreshes ten thousand locks of five hundred clients in less than a second, with walk, labels
+// and drawing. It sends at most a SCAN for 512 keys, a script for 64 objects and one for the labels
+// of 64 clients, and, since a SCAN may find fewer, one more script of each kind for each SCAN.
 //
-// On a busy machine the processor time of top and its server counts, if it is less. It is all that a refresh takes on an
-// idle machine, where their round trips take no time. Without the race detector, which makes programs many times slower.
+// On a busy machine the processor time of top and its server counts, if it is less. It is all that
+// a refresh takes on an idle machine, where their round trips take no time. Without the race
+// detector, which makes programs many times slower.
 func TestTopWithTenThousandLocks(t *testing.T) {
 	long(t)
 	const n, clients, tries = 10_000, 500, 10

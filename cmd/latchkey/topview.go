@@ -12,7 +12,8 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
-// topView is the screen of top. One goroutine uses it. Other goroutines query the server and send their results to it.
+// topView is the screen of top. One goroutine uses it. Other goroutines query the server and send
+// their results to it.
 type topView struct {
 	screen  tcell.Screen
 	client  *latchkey.Client
@@ -91,7 +92,8 @@ func (v *topView) stop() {
 	}
 }
 
-// later calls do in another goroutine. The goroutine of the screen then calls the function that do returns.
+// later calls do in another goroutine. The goroutine of the screen then calls the function that do
+// returns.
 func (v *topView) later(ctx context.Context, do func(context.Context) (take func())) {
 	go func() {
 		take := do(ctx)
@@ -102,7 +104,8 @@ func (v *topView) later(ctx context.Context, do func(context.Context) (take func
 	}()
 }
 
-// look starts a walk over all objects, and a query of the object that is shown, unless a look is in flight.
+// look starts a walk over all objects, and a query of the object that is shown, unless a look is in
+// flight.
 func (v *topView) look(ctx context.Context) {
 	if v.looking {
 		return
@@ -144,7 +147,8 @@ func (v *topView) lookAtOne(ctx context.Context, name string) {
 	})
 }
 
-// selectedRow returns the selected row, the first row if the selected one is gone, or nil if there are no rows.
+// selectedRow returns the selected row, the first row if the selected one is gone, or nil if there
+// are no rows.
 func (v *topView) selectedRow() (index int, row *topRow) {
 	for i, row := range v.list.shown {
 		if row.Name == v.selected {
@@ -195,8 +199,8 @@ func (v *topView) force(ctx context.Context, asked latchkey.Object) {
 	})
 }
 
-// forceFrom forces a lock if its holders are still those of the question. Of a sample, each holder must still hold the
-// lock, and there must not be more holders than before.
+// forceFrom forces a lock if its holders are still those of the question. Of a sample, each holder
+// must still hold the lock, and there must not be more holders than before.
 func forceFrom(ctx context.Context, client *latchkey.Client, asked latchkey.Object) (held bool, err error) {
 	now, err := client.Inspect(ctx, asked.Name) // returns all holders
 	if err != nil {
@@ -215,7 +219,8 @@ func forceFrom(ctx context.Context, client *latchkey.Client, asked latchkey.Obje
 	return force(ctx, client, asked.Name)
 }
 
-// stillHeld reports whether all holders that were shown still hold the lock, and the lock has no more holders than then.
+// stillHeld reports whether all holders that were shown still hold the lock, and the lock has no
+// more holders than then.
 func stillHeld(asked, now latchkey.Object) bool {
 	return len(now.Holders) <= asked.HolderCount &&
 		!slices.ContainsFunc(asked.Holders, func(h latchkey.Holder) bool { return !holds(now, h) })

@@ -85,7 +85,8 @@ func forceBy(kind string) (forcing, error) {
 	return nil, usageError("--kind %q: must be mutex, lock or rwlock", kind)
 }
 
-// forceByKey forces the lock under a key. It refuses a mutex, which cannot be distinguished from data of an application.
+// forceByKey forces the lock under a key. It refuses a mutex, which cannot be distinguished from
+// data of an application.
 func forceByKey(ctx context.Context, client *latchkey.Client, name string) (bool, error) {
 	found, err := client.Inspect(ctx, name)
 	if err != nil {

@@ -23,11 +23,12 @@ func versionCommand() *cli.Command {
 	}
 }
 
-// versionOfRelease is the version of a binary that goreleaser has built. The linker sets it, because the go command
-// records no version in a binary that it builds in a workspace.
+// versionOfRelease is the version of a binary that goreleaser has built. The linker sets it,
+// because the go command records no version in a binary that it builds in a workspace.
 var versionOfRelease string
 
-// version returns the version of the release, or the version of the module that the go command recorded in the binary.
+// version returns the version of the release, or the version of the module that the go command
+// recorded in the binary.
 func version() string {
 	if versionOfRelease != "" {
 		return versionOfRelease

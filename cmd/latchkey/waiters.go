@@ -107,9 +107,9 @@ func writeWaiters(out io.Writer, found latchkey.Object, list []latchkey.Waiter) 
 	return writeLines(out, fmt.Sprintf("%s%s: %s\n", text, printable(found.Name), waitingText(found, len(list))))
 }
 
-// waitingText says how many wait in queues, and how many clients listen. It omits a number that is 0 if the other one
-// is not. The waiters in the queue of a semaphore listen too, and cannot be distinguished from other listeners, so
-// there only the queue counts.
+// waitingText says how many wait in queues, and how many clients listen. It omits a number that is
+// 0 if the other one is not. The waiters in the queue of a semaphore listen too, and cannot be
+// distinguished from other listeners, so there only the queue counts.
 func waitingText(o latchkey.Object, n int) string {
 	n = max(n, o.Queued)
 	queued, listening := queuedText(o, n), fmt.Sprintf("%d listening", o.Listeners)

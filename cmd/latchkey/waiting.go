@@ -9,8 +9,8 @@ import (
 // unsaidWait is how long a wait may take before a terminal says what it is for.
 const unsaidWait = 500 * time.Millisecond
 
-// sayWhile calls wait. If out is a terminal and wait takes longer than a moment, it writes the text, so that the user
-// knows for whom the command waits.
+// sayWhile calls wait. If out is a terminal and wait takes longer than a moment, it writes the
+// text, so that the user knows for whom the command waits.
 func sayWhile(ctx context.Context, out io.Writer, text func(context.Context) string, wait func()) {
 	if !isTerminal(out) {
 		wait()

@@ -2,10 +2,11 @@
 
 // svg.go writes what a terminal showed as an SVG file: go run svg.go FILE.svg COLUMNS FRAME.MS…
 //
-// A frame is a file that tmux capture-pane -e -p writes. Its name ends with a dot and the time of the capture, in
-// milliseconds. One frame makes a still. Several frames make an animation, which stays at the last frame for a while and
-// then repeats. A reader who prefers reduced motion sees only the last frame. The colors are those of a dark terminal,
-// which is readable on both light and dark pages.
+// A frame is a file that tmux capture-pane -e -p writes. Its name ends with a dot and the time of
+// the capture, in milliseconds. One frame makes a still. Several frames make an animation, which
+// stays at the last frame for a while and then repeats. A reader who prefers reduced motion sees
+// only the last frame. The colors are those of a dark terminal, which is readable on both light and
+// dark pages.
 package main
 
 import (
@@ -32,7 +33,8 @@ type frame struct {
 	lines []string
 }
 
-// shown is a line that a row shows for some time. With untilLast, to has no meaning: the line stays until the end.
+// shown is a line that a row shows for some time. With untilLast, to has no meaning: the line stays
+// until the end.
 type shown struct {
 	row       int
 	text      string
@@ -161,8 +163,9 @@ func intervalsOf(frames []frame, rows int) (all []shown) {
 
 var escape = regexp.MustCompile("\x1b\\[([0-9;]*)m|\x1b[()].|[\x0e\x0f]")
 
-// line returns the text of a row with its styles. Each piece is as wide as its cells, whatever the font is. A row that
-// ends in reverse video is reverse up to the last column: tmux omits the blanks.
+// line returns the text of a row with its styles. Each piece is as wide as its cells, whatever the
+// font is. A row that ends in reverse video is reverse up to the last column: tmux omits the
+// blanks.
 func line(s shown, class string, columns int) string {
 	var out strings.Builder
 	y := padding + float64(s.row)*cellHeight

@@ -1,10 +1,11 @@
-// Command buildslots shares three slots among builds. Some builds need one slot, others need all. Builds get their slots
-// in the order of their requests, so that later small builds do not starve a large one.
+// Command buildslots shares three slots among builds. Some builds need one slot, others need all.
+// Builds get their slots in the order of their requests, so that later small builds do not starve a
+// large one.
 //
 //	go run ./examples/buildslots
 //
-// The slots are permits of a fair semaphore. The example also shows that a build that stops waiting makes way
-// for the next one.
+// The slots are permits of a fair semaphore. The example also shows that a build that stops waiting
+// makes way for the next one.
 package main
 
 import (

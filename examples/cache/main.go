@@ -2,9 +2,9 @@
 //
 //	go run ./examples/cache
 //
-// That pod acquires the write side of a latchkey.RWLock and downgrades it after the rebuild: from then on all pods
-// read, and no other pod can write between the rebuild and the reads of that pod. The failure is a reader that tries to
-// write: it would wait for itself, so it gets an error.
+// That pod acquires the write side of a latchkey.RWLock and downgrades it after the rebuild: from
+// then on all pods read, and no other pod can write between the rebuild and the reads of that pod.
+// The failure is a reader that tries to write: it would wait for itself, so it gets an error.
 package main
 
 import (

@@ -1,11 +1,12 @@
-// Command cron runs three pods that start the same job at the same time, each by its own clock. One of them does it.
+// Command cron runs three pods that start the same job at the same time, each by its own clock. One
+// of them does it.
 //
 //	go run ./examples/cron
 //
-// It shows two things. The lock stays taken for three seconds after it was granted, although the job is done at once,
-// so a pod whose clock is behind finds it taken (latchkey.AtLeast). A job whose lock is lost learns of the loss and
-// stops; its run counts as failed. For jobs of gocron, use the module latchkeycron; for jobs of crontab, use
-// "latchkey cron".
+// It shows two things. The lock stays taken for three seconds after it was granted, although the
+// job is done at once, so a pod whose clock is behind finds it taken (latchkey.AtLeast). A job
+// whose lock is lost learns of the loss and stops; its run counts as failed. For jobs of gocron,
+// use the module latchkeycron; for jobs of crontab, use "latchkey cron".
 package main
 
 import (
@@ -20,7 +21,8 @@ import (
 
 const (
 	name = "cron:clean-up"
-	// least is longer than the difference between the clocks of the pods, and shorter than the time between two runs.
+	// least is longer than the difference between the clocks of the pods, and shorter than the time
+	// between two runs.
 	least = 3 * time.Second
 	// drift is how far the clock of each pod is behind that of the previous pod.
 	drift = 100 * time.Millisecond

@@ -1,12 +1,12 @@
-// Command fencing withdraws money from an account in a database. The database refuses the write of a holder that was
-// paused for longer than its lease.
+// Command fencing withdraws money from an account in a database. The database refuses the write of
+// a holder that was paused for longer than its lease.
 //
 //	go run ./examples/fencing
 //	LATCHKEY_SQL=postgres://localhost/test go run ./examples/fencing
 //
-// The table is in SQLite, or in the PostgreSQL whose URL is in LATCHKEY_SQL. Each hold of a fenced lock has a
-// larger token than all earlier holds. The row stores the largest token so far, and every write includes its own token:
-// docs/howto/fencing.md says why both updates are needed.
+// The table is in SQLite, or in the PostgreSQL whose URL is in LATCHKEY_SQL. Each hold of a fenced
+// lock has a larger token than all earlier holds. The row stores the largest token so far, and
+// every write includes its own token: docs/howto/fencing.md says why both updates are needed.
 package main
 
 import (
@@ -50,7 +50,8 @@ func run(ctx context.Context, f *fleet.Fleet) (err error) {
 		return err
 	}
 
-	// The first pod pauses between its last check of the lock and its write. In between, the second pod withdraws.
+	// The first pod pauses between its last check of the lock and its write. In between, the second
+	// pod withdraws.
 	slow := func(ctx context.Context, hold *latchkey.Hold) (context.Context, error) {
 		<-hold.Lost()
 		fmt.Println("the first pod is paused for longer than its lease")
@@ -68,8 +69,8 @@ func run(ctx context.Context, f *fleet.Fleet) (err error) {
 // quick does not pause between the read and the write.
 func quick(ctx context.Context, _ *latchkey.Hold) (context.Context, error) { return ctx, nil }
 
-// withdraw takes an amount under the lock of the account. It calls between after its read, and writes with the context
-// that between returns.
+// withdraw takes an amount under the lock of the account. It calls between after its read, and
+// writes with the context that between returns.
 func withdraw(
 	ctx context.Context, db *sql.DB, pod *latchkey.Client, amount int64,
 	between func(context.Context, *latchkey.Hold) (context.Context, error), options ...latchkey.LockOption,
@@ -105,7 +106,8 @@ func update(result sql.Result, err error) error {
 	return err
 }
 
-// database opens the database and creates the table. It also returns a function that removes the table.
+// database opens the database and creates the table. It also returns a function that removes the
+// table.
 func database(ctx context.Context) (db *sql.DB, done func() error, err error) {
 	name, driver, source := "PostgreSQL", "pgx", os.Getenv("LATCHKEY_SQL")
 	folder, err := os.MkdirTemp("", "latchkey-example")

@@ -1,12 +1,14 @@
-// Command kubernetes is a service that imports data under a lock. It is ready for Kubernetes: it handles probes, SIGTERM
-// and leases. The file deployment.yaml in this folder has the matching settings.
+// Command kubernetes is a service that imports data under a lock. It is ready for Kubernetes: it
+// handles probes, SIGTERM and leases. The file deployment.yaml in this folder has the matching
+// settings.
 //
 //	go run ./examples/kubernetes
 //	curl -i localhost:8080/readyz
 //	curl -i -X POST localhost:8080/imports/42
 //
-// The first import returns 200. A request for an import that is already running returns 409, and a request without Redis
-// returns 503. On SIGTERM the pod becomes unready, finishes its requests, releases its locks, and exits with 0.
+// The first import returns 200. A request for an import that is already running returns 409, and a
+// request without Redis returns 503. On SIGTERM the pod becomes unready, finishes its requests,
+// releases its locks, and exits with 0.
 package main
 
 import (
@@ -26,8 +28,9 @@ import (
 )
 
 const (
-	// drain is how long requests may continue after SIGTERM. drain and closeLimit together are less than
-	// terminationGracePeriodSeconds: a killed pod releases nothing, and others have to wait for its leases to end.
+	// drain is how long requests may continue after SIGTERM. drain and closeLimit together are less
+	// than terminationGracePeriodSeconds: a killed pod releases nothing, and others have to wait
+	// for its leases to end.
 	drain      = 20 * time.Second
 	closeLimit = 5 * time.Second
 )
@@ -99,9 +102,9 @@ func (s *service) routes() http.Handler {
 	return mux
 }
 
-// ready checks the server of the locks once, so that a roll-out fails on a wrong address or a missing permission. After
-// that it does not check again: otherwise an outage would take all pods out of service, even for requests that need no
-// lock.
+// ready checks the server of the locks once, so that a roll-out fails on a wrong address or a
+// missing permission. After that it does not check again: otherwise an outage would take all pods
+// out of service, even for requests that need no lock.
 func (s *service) ready(w http.ResponseWriter, r *http.Request) {
 	if !s.checked.Load() {
 		if err := s.client.Check(r.Context()); err != nil {
@@ -132,7 +135,8 @@ func (s *service) load(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// importData stops when its context ends, because the lock is lost or the client of the request is gone.
+// importData stops when its context ends, because the lock is lost or the client of the request is
+// gone.
 func importData(ctx context.Context) error {
 	select {
 	case <-time.After(2 * time.Second): // the work

@@ -2,9 +2,9 @@
 //
 //	go run ./examples/leader
 //
-// latchkey.Election.Run campaigns, calls a function while the pod leads, and campaigns again after a loss.
-// The second leader is deposed by force: its context ends with ErrLost, and it stops. Each term has a larger number,
-// so that a storage can refuse a late write of a former leader.
+// latchkey.Election.Run campaigns, calls a function while the pod leads, and campaigns again after
+// a loss. The second leader is deposed by force: its context ends with ErrLost, and it stops. Each
+// term has a larger number, so that a storage can refuse a late write of a former leader.
 package main
 
 import (

@@ -1,10 +1,11 @@
-// Command phases runs a computation in phases with three workers in three pods. A phase begins when all workers have
-// finished the previous one, because each worker needs the results of the others.
+// Command phases runs a computation in phases with three workers in three pods. A phase begins when
+// all workers have finished the previous one, because each worker needs the results of the others.
 //
 //	go run ./examples/phases
 //
-// The workers wait at a latchkey.Barrier. In the second phase a worker dies before it arrives. Another worker takes its
-// place and breaks the phase, the waiting workers get ErrBroken, and all do that phase again.
+// The workers wait at a latchkey.Barrier. In the second phase a worker dies before it arrives.
+// Another worker takes its place and breaks the phase, the waiting workers get ErrBroken, and all
+// do that phase again.
 package main
 
 import (
@@ -27,7 +28,8 @@ const (
 
 var errDied = errors.New("the worker has died")
 
-// computation has the result of each worker in each phase. In a real program these are rows of a database.
+// computation has the result of each worker in each phase. In a real program these are rows of a
+// database.
 type computation struct {
 	found  [phases + 1][workers]int
 	broken atomic.Int32 // how often a worker got ErrBroken
@@ -59,7 +61,8 @@ func run(ctx context.Context, f *fleet.Fleet) error {
 	}
 	fmt.Println("a worker dies in phase 2")
 
-	// A barrier does not learn of a worker that died before it arrived: the replacement breaks the phase.
+	// A barrier does not learn of a worker that died before it arrived: the replacement breaks the
+	// phase.
 	if err := spare.Reset(ctx); err != nil {
 		return err
 	}

@@ -2,8 +2,9 @@
 //
 //	go run ./examples/startup
 //
-// It uses one latchkey.CountDownLatch per roll-out, with one count for each service. A service that restarts in between
-// counts once. The second latch stays closed, because one of its services does not start.
+// It uses one latchkey.CountDownLatch per roll-out, with one count for each service. A service that
+// restarts in between counts once. The second latch stays closed, because one of its services does
+// not start.
 package main
 
 import (

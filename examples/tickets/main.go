@@ -2,8 +2,8 @@
 //
 //	go run ./examples/tickets
 //
-// The desk is a fair lock: it serves customers at three pods in the order of their arrival. One customer stops
-// waiting and leaves the queue, which costs the others nothing.
+// The desk is a fair lock: it serves customers at three pods in the order of their arrival. One
+// customer stops waiting and leaves the queue, which costs the others nothing.
 package main
 
 import (

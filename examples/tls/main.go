@@ -1,11 +1,12 @@
-// Command tls uses locks on a server that requires TLS and a client certificate, as a user with the permissions that
-// docs/reference/keys.md lists. First start the server, which needs redis-server and openssl:
+// Command tls uses locks on a server that requires TLS and a client certificate, as a user with the
+// permissions that docs/reference/keys.md lists. First start the server, which needs redis-server
+// and openssl:
 //
 //	examples/tls/server.sh /tmp/latchkey-tls 6390
 //	go run ./examples/tls -files /tmp/latchkey-tls -addr localhost:6390
 //
-// server.sh creates the certificates and the password, and users.acl defines the user. The failures are a client without
-// a certificate, and a lock whose name the user may not use.
+// server.sh creates the certificates and the password, and users.acl defines the user. The failures
+// are a client without a certificate, and a lock whose name the user may not use.
 package main
 
 import (
@@ -69,8 +70,8 @@ func run(ctx context.Context, files, address string) (err error) {
 	return nil
 }
 
-// connect opens a client whose names begin with prefix. Each connection reads the certificate and the password again,
-// so both may change while the program runs.
+// connect opens a client whose names begin with prefix. Each connection reads the certificate and
+// the password again, so both may change while the program runs.
 func connect(ctx context.Context, files, address, prefix string, certified bool) (*latchkey.Client, error) {
 	pem, err := os.ReadFile(filepath.Join(files, "ca.crt"))
 	if err != nil {

@@ -2,8 +2,8 @@
 //
 //	go run ./examples/transfer
 //
-// A latchkey.MultiLock locks both accounts, always in the same order, so that transfers in opposite directions do not
-// deadlock. A transfer that fails to lock one account holds neither.
+// A latchkey.MultiLock locks both accounts, always in the same order, so that transfers in opposite
+// directions do not deadlock. A transfer that fails to lock one account holds neither.
 package main
 
 import (
@@ -19,7 +19,8 @@ import (
 
 var errFunds = errors.New("not enough money")
 
-// bank has the balances, in a real program rows of a database. Transfers between different accounts may run at once.
+// bank has the balances, in a real program rows of a database. Transfers between different accounts
+// may run at once.
 type bank struct{ balance map[string]*int }
 
 func main() { fleet.Main(run) }

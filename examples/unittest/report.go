@@ -2,8 +2,8 @@
 //
 //	go test -v ./examples/unittest
 //
-// Each test has a server of its own inside the test process (latchkeytest). If time matters, the test runs in a bubble
-// of testing/synctest, in which leases expire without real waiting.
+// Each test has a server of its own inside the test process (latchkeytest). If time matters, the
+// test runs in a bubble of testing/synctest, in which leases expire without real waiting.
 package unittest
 
 import (
@@ -20,7 +20,8 @@ type Reports struct {
 	write func(context.Context) error
 }
 
-// NewReports takes the client and the function that writes the report, so that a test can pass its own.
+// NewReports takes the client and the function that writes the report, so that a test can pass its
+// own.
 func NewReports(client *latchkey.Client, write func(context.Context) error) *Reports {
 	return &Reports{client.NewLock("report:daily"), write}
 }

@@ -41,7 +41,8 @@ func TestUnavailable(t *testing.T) {
 	want(t, http.StatusOK, reports.Run(t.Context()))
 }
 
-// A process is killed while it writes. Another one gets the lock when the lease ends, and not before.
+// A process is killed while it writes. Another one gets the lock when the lease ends, and not
+// before.
 func TestCrash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := latchkeytest.NewServer(t)
@@ -58,7 +59,8 @@ func TestCrash(t *testing.T) {
 	})
 }
 
-// The server is unreachable for longer than the lease: the context of the report ends, and Run returns ErrLost.
+// The server is unreachable for longer than the lease: the context of the report ends, and Run
+// returns ErrLost.
 func TestLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := latchkeytest.NewServer(t)

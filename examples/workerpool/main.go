@@ -1,10 +1,12 @@
-// Command workerpool runs twelve jobs in three pods with four workers each, at most three jobs at once in all pods
-// together. The limit stands for a license with three seats, or an API that takes three calls at a time.
+// Command workerpool runs twelve jobs in three pods with four workers each, at most three jobs at
+// once in all pods together. The limit stands for a license with three seats, or an API that takes
+// three calls at a time.
 //
 //	go run ./examples/workerpool
 //
-// Each job runs under a permit of a latchkey.PermitSemaphore, whose lease is renewed. The example shows what happens
-// when no permit is free, and that the permit of a worker that hangs becomes free at the end of its lease.
+// Each job runs under a permit of a latchkey.PermitSemaphore, whose lease is renewed. The example
+// shows what happens when no permit is free, and that the permit of a worker that hangs becomes
+// free at the end of its lease.
 package main
 
 import (

@@ -30,7 +30,8 @@ func (g *barrierGeneration) inside() int {
 	return 0
 }
 
-// run completes the first generation of a Do, and begins the second. Its parties are those of the first.
+// run completes the first generation of a Do, and begins the second. Its parties are those of the
+// first.
 func (m *barrierModel) run(last string) {
 	second := max(m.w.ms()*1000, m.last+1)
 	m.record(barrier.Done, strconv.FormatInt(second, 10))

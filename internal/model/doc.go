@@ -1,7 +1,8 @@
-// Package model has the models of the scripts: it consists of tests. Each primitive has a reference of the state of its
-// objects and of what its clients believe. Random sequences mix what clients, the wire, time and damage do to them. The
-// calls are those that the library builds. They run on a real server and on the embedded one. The clock of the server
-// stands still until a step moves it, so that nothing depends on the machine.
+// Package model has the models of the scripts: it consists of tests. Each primitive has a reference
+// of the state of its objects and of what its clients believe. Random sequences mix what clients,
+// the wire, time and damage do to them. The calls are those that the library builds. They run on a
+// real server and on the embedded one. The clock of the server stands still until a step moves it,
+// so that nothing depends on the machine.
 //
 // LATCHKEY_TEST_MODEL_TIME is how long all models run together (30s, or 3s with -short), and
 // LATCHKEY_TEST_MODEL_SEED is the first seed. A failure names its seed. It prints the shortest

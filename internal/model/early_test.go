@@ -9,8 +9,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/testredis"
 )
 
-// keptReference holds what early releases have promised: until when the lock stays taken. Early releases of clients
-// and of their guests share it.
+// keptReference holds what early releases have promised: until when the lock stays taken. Early
+// releases of clients and of their guests share it.
 type keptReference struct {
 	w       *world
 	lock    *acquire.Lock
@@ -26,8 +26,8 @@ type keptPromise struct {
 // modelRests are the times, in ms, for which a lock is to stay taken after a release.
 var modelRests = []int64{1, 50, 700, 2500, 20000}
 
-// release makes an early release of the only hold of a party. After it the lock stays taken, but no longer than the
-// lease that the party is certain of.
+// release makes an early release of the only hold of a party. After it the lock stays taken, but no
+// longer than the lease that the party is certain of.
 func (k *keptReference) release(p *party, d dice) {
 	if p.t == nil || p.phase != ownership.Held || len(p.grips) != 1 || !p.holds() {
 		return

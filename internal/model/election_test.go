@@ -14,8 +14,8 @@ import (
 
 func init() { models["election"] = newElectionModel }
 
-// electionModel is the lock of an election, and the values that leaders announce: late, twice, and after they no
-// longer lead.
+// electionModel is the lock of an election, and the values that leaders announce: late, twice, and
+// after they no longer lead.
 type electionModel struct {
 	*lockModel
 
@@ -83,8 +83,8 @@ func (m *electionModel) state() (lock, record testredis.Entry) {
 	return both[0], both[1]
 }
 
-// announced checks the effect of an announcement: it takes effect if its owner leads and has announced nothing later,
-// and otherwise changes nothing.
+// announced checks the effect of an announcement: it takes effect if its owner leads and has
+// announced nothing later, and otherwise changes nothing.
 func (m *electionModel) announced(lock, before testredis.Entry, leads bool, reply any, owner, term, revision, value string) {
 	_, after := m.state()
 	want := maps.Clone(before.Fields)
@@ -143,7 +143,8 @@ func (m *electionModel) retires(owner string, fate int) {
 	}, fate)
 }
 
-// check reads who leads. The leader must be the owner of the lock, with its own term and value, or nobody.
+// check reads who leads. The leader must be the owner of the lock, with its own term and value, or
+// nobody.
 func (m *electionModel) check() {
 	m.lockModel.check()
 	lost := m.token == 0 // without the counter, the next term may be smaller than that of the leader

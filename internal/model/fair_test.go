@@ -16,8 +16,8 @@ import (
 
 func init() { models["fair"] = newFairModel }
 
-// fairModel is the fair lock: one owner at a time, in order of arrival. A waiter that gives signs of life keeps its
-// place.
+// fairModel is the fair lock: one owner at a time, in order of arrival. A waiter that gives signs
+// of life keeps its place.
 type fairModel struct {
 	*lockModel
 
@@ -27,7 +27,8 @@ type fairModel struct {
 	queue, deadlines, notes testredis.Entry
 	lost                    bool // the notes were lost, and with them the order of arrival
 	torn                    bool // the queue or the deadlines were deleted without the other
-	// muddled says that a waiter is, or was, odd: waiters that come back are placed by its ticket, not by its place.
+	// muddled says that a waiter is, or was, odd: waiters that come back are placed by its ticket,
+	// not by its place.
 	muddled bool
 }
 
@@ -36,8 +37,9 @@ type modelFairWaiter struct {
 	ticket uint64 // 0: not received yet
 	asked  int64  // ms: the first attempt that may have given it its place
 	sign   int64  // ms: the last sign of life, 0 if it has no place
-	// odd says that its place is not that of its ticket. The reply with the first ticket may have been lost; or the
-	// waiter had died and lost its place, and a late copy of its first attempt gave it another.
+	// odd says that its place is not that of its ticket. The reply with the first ticket may have
+	// been lost; or the waiter had died and lost its place, and a late copy of its first attempt
+	// gave it another.
 	odd    bool
 	broken bool // it may have no place: a reply said so, or there was damage
 }
@@ -55,8 +57,8 @@ func newFairModel(w *world) model {
 	return m
 }
 
-// grants checks that a waiter that was made the owner did not overtake anybody. The waiter itself finds out when it
-// tries again.
+// grants checks that a waiter that was made the owner did not overtake anybody. The waiter itself
+// finds out when it tries again.
 func (m *fairModel) grants(before testredis.Entry) {
 	for _, p := range m.parties {
 		f := m.waiter(p)
@@ -83,8 +85,8 @@ func (m *fairModel) waiter(p *party) *modelFairWaiter {
 	return m.waiters[p]
 }
 
-// live reports whether a party must have its place. A party that has died may have got another place by a late copy of
-// its first attempt.
+// live reports whether a party must have its place. A party that has died may have got another
+// place by a late copy of its first attempt.
 func (m *fairModel) live(p *party) bool {
 	f := m.waiter(p)
 	if f == nil {
@@ -142,8 +144,8 @@ func (m *fairModel) granted(p *party) {
 	}
 }
 
-// overtakes fails if a live waiter came before an owner that is granted a free lock. A waiter that lost its place but
-// has a ticket may come to the front from outside the queue.
+// overtakes fails if a live waiter came before an owner that is granted a free lock. A waiter that
+// lost its place but has a ticket may come to the front from outside the queue.
 func (m *fairModel) overtakes(name, owner string, f *modelFairWaiter) {
 	at := slices.Index(m.queue.List, owner)
 	ticket := m.noted(owner) // the waiter may not have received it
@@ -248,8 +250,8 @@ func (m *fairModel) javaTakes(j *javaThread, reply any, waits bool) {
 	j.granted(reply)
 }
 
-// damage deletes keys. Without the notes all waiters keep their places. A waiter that lost its place in another way
-// gets it back when it tries again.
+// damage deletes keys. Without the notes all waiters keep their places. A waiter that lost its
+// place in another way gets it back when it tries again.
 func (m *fairModel) damage(d dice) {
 	keys := m.lock.Names.FairKeys()
 	i := d[0] % 7
@@ -389,7 +391,8 @@ func (m *fairModel) finish() {
 	m.w.nothingLeft(m.lock.Names.FairKeys()[2])
 }
 
-// advanceDeadlines makes one attempt, which removes all dead waiters from the queue and acquires the lock.
+// advanceDeadlines makes one attempt, which removes all dead waiters from the queue and acquires
+// the lock.
 func (m *fairModel) advanceDeadlines() {
 	p := m.parties[0]
 	p.want(modelLeases[1], false, 0)

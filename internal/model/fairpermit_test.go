@@ -13,8 +13,8 @@ import (
 
 func init() { models["permits"] = newFairPermitModel }
 
-// fairPermitModel is the semaphore whose permits have ids, which are granted in order of arrival. A waiter that gives
-// signs of life keeps its place.
+// fairPermitModel is the semaphore whose permits have ids, which are granted in order of arrival. A
+// waiter that gives signs of life keeps its place.
 type fairPermitModel struct {
 	*permitModel
 
@@ -186,8 +186,8 @@ func (m *fairPermitModel) damage(d dice) {
 	m.before = m.state()
 }
 
-// ticket returns the place of a party, if it is known. A late copy of a command may give the queue another place for a
-// short time: the ticket that the party received counts.
+// ticket returns the place of a party, if it is known. A late copy of a command may give the queue
+// another place for a short time: the ticket that the party received counts.
 func (m *fairPermitModel) ticket(p *party) uint64 {
 	if f := m.waiting(p); f != nil && f.ticket > 0 {
 		return f.ticket
@@ -235,7 +235,8 @@ func (m *fairPermitModel) hadGrant(p *party) bool {
 	return there
 }
 
-// overtakes fails if a live waiter that came before a party still waits when that party gets its permits.
+// overtakes fails if a live waiter that came before a party still waits when that party gets its
+// permits.
 func (m *fairPermitModel) overtakes(p *party, now fairPermitState) {
 	for _, other := range m.parties {
 		if other == p || m.waiting(other) == nil || int64(len(other.together())) > m.total {

@@ -39,7 +39,8 @@ var foreigners = map[string]func(c *core.Parts) []func(){
 	},
 }
 
-// intrude sends an operation for a kind of object other than the existing one, which has the form own.
+// intrude sends an operation for a kind of object other than the existing one, which has the form
+// own.
 func (w *world) intrude(d dice, key, own string) {
 	if w.State(key)[0].Kind == "none" {
 		return

@@ -256,8 +256,8 @@ func (j *javaThread) writeRenew(k *keyspace.Keys) {
 	}
 }
 
-// javaPrune begins the scripts of the fair lock: it removes dead waiters from the head of the queue. KEYS are lock,
-// queue and deadlines, and ARGV[1] is the time of the client.
+// javaPrune begins the scripts of the fair lock: it removes dead waiters from the head of the
+// queue. KEYS are lock, queue and deadlines, and ARGV[1] is the time of the client.
 const javaPrune = `
 local now = tonumber(ARGV[1])
 while true do
@@ -271,7 +271,8 @@ while true do
 end
 `
 
-// javaFairTake is an attempt. ARGV[2] is the owner, ARGV[3] the lease, and ARGV[4] how long each waiter waits.
+// javaFairTake is an attempt. ARGV[2] is the owner, ARGV[3] the lease, and ARGV[4] how long each
+// waiter waits.
 const javaFairTake = javaPrune + `
 local owner, lease, wait = ARGV[2], ARGV[3], tonumber(ARGV[4])
 local head = redis.call('lindex', KEYS[2], 0)
@@ -405,8 +406,9 @@ return value`)
 	javaDelete = transport.NewScript(`return redis.call('del', KEYS[1])`)
 )
 
-// javaReclaim begins the scripts of the permit semaphore: it takes back permits whose leases are over. KEYS are
-// permits, channel and ids. ARGV[1] is the time of the client, and ARGV[2] how many permits to take back.
+// javaReclaim begins the scripts of the permit semaphore: it takes back permits whose leases are
+// over. KEYS are permits, channel and ids. ARGV[1] is the time of the client, and ARGV[2] how many
+// permits to take back.
 const javaReclaim = `
 local over = redis.call('zrangebyscore', KEYS[3], 0, ARGV[1], 'limit', 0, ARGV[2])
 if #over > 0 then

@@ -13,8 +13,8 @@ import (
 
 func init() { models["latch"] = newLatchModel }
 
-// latchModel is the latch: each of its rounds opens, expires or is deleted, and every caller that awaits a round
-// learns which.
+// latchModel is the latch: each of its rounds opens, expires or is deleted, and every caller that
+// awaits a round learns which.
 type latchModel struct {
 	w       *world
 	notes   opReference
@@ -110,7 +110,8 @@ func (m *latchModel) begin(r *latchRound) {
 	m.rounds, m.current = append(m.rounds, r), r
 }
 
-// observe is the beginning of every script of this library: it sees what Redisson and time have done.
+// observe is the beginning of every script of this library: it sees what Redisson and time have
+// done.
 func (m *latchModel) observe() {
 	if m.is(m.newest) {
 		return // nothing has changed, or Redisson has hidden it
@@ -122,8 +123,8 @@ func (m *latchModel) observe() {
 	}
 }
 
-// is reports whether a number is that of the closed round. It may also be that of a round of Redisson that began
-// unseen after a round that Redisson had ended.
+// is reports whether a number is that of the closed round. It may also be that of a round of
+// Redisson that began unseen after a round that Redisson had ended.
 func (m *latchModel) is(number string) bool {
 	rounds := m.known[number]
 	if m.current == nil || len(rounds) == 0 {
@@ -153,8 +154,8 @@ func (m *latchModel) checkRound(who, number string, opened bool) {
 		return // damage has made it unknown
 	}
 	for _, r := range rounds {
-		// A script knows only that Redisson ended the round. It does not even know that if the time of the round
-		// was over before anybody looked.
+		// A script knows only that Redisson ended the round. It does not even know that if the time
+		// of the round was over before anybody looked.
 		open := r.how == "open" || r.how == "deleted" && r.byJava
 		gone := r.how == "expired" || r.how == "deleted" && !r.byJava
 		unsure := r.byJava && r.ends > 0 && (r.seen == 0 || r.seen >= r.ends || r.replaced)
@@ -228,8 +229,8 @@ func (m *latchModel) executed(c *latchClient, o modelOperation, at moment) any {
 	})
 }
 
-// begun checks the reply to a command that begins a round. The command names the last round that its client saw, and
-// does nothing if another has begun since.
+// begun checks the reply to a command that begins a round. The command names the last round that
+// its client saw, and does nothing if another has begun since.
 func (m *latchModel) begun(o modelOperation, at moment) any {
 	return judged(func(reply any) {
 		since := m.rounds[at.rounds:]

@@ -22,8 +22,8 @@ func init() {
 	models["fenced"] = func(w *world) model { return newLockModel(w, always(lock.Fenced)) }
 }
 
-// lockModel is the mutex, the re-entrant lock and the fenced lock: one owner at a time, with its guests, and tokens
-// that grow.
+// lockModel is the mutex, the re-entrant lock and the fenced lock: one owner at a time, with its
+// guests, and tokens that grow.
 type lockModel struct {
 	w       *world
 	kind    *acquire.Spec

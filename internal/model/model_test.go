@@ -38,8 +38,8 @@ type dice [5]int
 // fate returns what happens to the message of a step.
 func (d dice) fate() int { return d[4] % 100 }
 
-// step is an action with its random numbers. A step is valid in any state, even if it does nothing there, so that
-// steps can be removed from a sequence.
+// step is an action with its random numbers. A step is valid in any state, even if it does nothing
+// there, so that steps can be removed from a sequence.
 type step struct {
 	action string
 	d      dice

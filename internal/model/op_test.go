@@ -11,8 +11,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/testredis"
 )
 
-// opReference is what the server must remember of operations that count once: the last operation of each session, for
-// some time.
+// opReference is what the server must remember of operations that count once: the last operation of
+// each session, for some time.
 type opReference struct {
 	w     *world
 	notes map[string]opNote
@@ -69,7 +69,8 @@ func (r *opReference) remember(o modelOperation, result any) {
 	r.notes[o.note] = opNote{o.number, result, r.w.ms()}
 }
 
-// once returns the reply to an operation: the remembered result, or that of perform, which remembers its result.
+// once returns the reply to an operation: the remembered result, or that of perform, which
+// remembers its result.
 func (r *opReference) once(o modelOperation, perform func() any) any {
 	result, past := r.recall(o)
 	switch {

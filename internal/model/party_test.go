@@ -17,8 +17,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/testredis"
 )
 
-// party is one owner that wants, holds or releases a lock, as its client sees it. It sends what an ownership sends:
-// counts are absolute, commands go out one after another, and an unanswered command is repeated or undone.
+// party is one owner that wants, holds or releases a lock, as its client sees it. It sends what an
+// ownership sends: counts are absolute, commands go out one after another, and an unanswered
+// command is repeated or undone.
 type party struct {
 	w            *world
 	name         string
@@ -67,8 +68,8 @@ func (l modelLease) String() string {
 
 func fromMS(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
 
-// left returns for how many ms the client relies on its hold. There is no margin for clock drift, because there is only
-// one clock.
+// left returns for how many ms the client relies on its hold. There is no margin for clock drift,
+// because there is only one clock.
 func (p *party) left() int64 {
 	if p.t == nil || p.phase != ownership.Held {
 		return 0
@@ -240,8 +241,8 @@ func (p *party) over() {
 	p.t = nil
 }
 
-// undoLater schedules the undo of what may be left of the ownership, and of those that were acquired with it. The first
-// of several in a queue leaves the queue for all.
+// undoLater schedules the undo of what may be left of the ownership, and of those that were
+// acquired with it. The first of several in a queue leaves the queue for all.
 func (p *party) undoLater() {
 	p.toUndo = append(p.toUndo, p.t)
 	if _, fair := p.t.Protocol.(semaphore.Protocol); !fair || p.phase != ownership.Acquiring || p.t.Doubt.Acquisition() {
@@ -278,8 +279,8 @@ func (p *party) renewal() int64 {
 	return 0
 }
 
-// settle makes the count on the server equal to that of the client. certain says that the lease was certainly valid when
-// the last release began.
+// settle makes the count on the server equal to that of the client. certain says that the lease was
+// certainly valid when the last release began.
 func (p *party) settle(certain bool, fate int) {
 	t, others, count := p.t, p.others, len(p.grips)
 	t.Holds.Count = count

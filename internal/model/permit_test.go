@@ -16,8 +16,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/testredis"
 )
 
-// permitModel is the semaphore whose permits have IDs and leases: no permit is created or lost, permits that are
-// acquired together are granted all or none, and a lease lasts its full time. Its queue is in fairPermitModel.
+// permitModel is the semaphore whose permits have IDs and leases: no permit is created or lost,
+// permits that are acquired together are granted all or none, and a lease lasts its full time. Its
+// queue is in fairPermitModel.
 type permitModel struct {
 	w         *world
 	notes     opReference
@@ -53,7 +54,8 @@ func newPermitModel(w *world) *permitModel {
 	return m
 }
 
-// newOwnerships returns the ownerships of permits that are acquired together. Their IDs are the same in every run.
+// newOwnerships returns the ownerships of permits that are acquired together. Their IDs are the
+// same in every run.
 func (m *permitModel) newOwnerships(s *acquire.Lock, size int) (first *ownership.Ownership, others []*ownership.Ownership) {
 	m.ids++
 	ids := identity.GroupOf(fmt.Sprintf("%024x%04x0000", m.ids, size))
@@ -161,8 +163,8 @@ func (m *permitModel) changed(o modelOperation) any {
 	return m.notes.done(o, int64(1))
 }
 
-// remaining returns how many ids remained of a semaphore that was gone when its permits were set. By now some of the new
-// permits may be held by those that waited.
+// remaining returns how many ids remained of a semaphore that was gone when its permits were set.
+// By now some of the new permits may be held by those that waited.
 func (m *permitModel) remaining(n int64, how string) int64 {
 	words := m.w.State(m.keys.Names.Key, keyspace.PermitIDsKey(m.keys.Names.Key))
 	held := int64(len(words[1].List))

@@ -29,15 +29,16 @@ type modelMessage struct {
 	token string // "" if it was drawn from a counter that is lost
 }
 
-// loseCount records that the counter of the tokens is lost: earlier tokens say nothing about later ones.
+// loseCount records that the counter of the tokens is lost: earlier tokens say nothing about later
+// ones.
 func (r *queueReference) loseCount() {
 	for i := range r.inFlight {
 		r.inFlight[i].token = ""
 	}
 }
 
-// watch checks a release: who gets the lock, and what stays in the queue. next is the entry that the release is to add,
-// or "".
+// watch checks a release: who gets the lock, and what stays in the queue. next is the entry that
+// the release is to add, or "".
 func (r *queueReference) watch(m *message, next string) {
 	m.before = func() { r.before = r.entries() }
 	m.seen = func(reply any) {
@@ -94,8 +95,8 @@ func (r *queueReference) owner() string {
 	return e.Text
 }
 
-// mayStayFree reports whether the lock may stay free although the queue is not empty: it is the turn of readers, or
-// they hold the lock, or no writer counts as alive.
+// mayStayFree reports whether the lock may stay free although the queue is not empty: it is the
+// turn of readers, or they hold the lock, or no writer counts as alive.
 func (r *queueReference) mayStayFree() bool {
 	if r.lock.Spec.Side == "" {
 		return false
@@ -158,8 +159,8 @@ func (r *queueReference) giveBack(owner string, fate int) {
 	}
 }
 
-// receiveGrant begins the hold of an owner that was granted the lock, if by the reckoning of its client there is time
-// left.
+// receiveGrant begins the hold of an owner that was granted the lock, if by the reckoning of its
+// client there is time left.
 func (p *party) receiveGrant(m modelMessage) {
 	short := int64(0) // for a guest, which has no entry
 	if e := p.t.Entry; e != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
-// recorder replaces the connection of a Client: it records what would be sent, and refuses it. It executes only looks,
-// which change nothing, because later commands depend on their replies.
+// recorder replaces the connection of a Client: it records what would be sent, and refuses it. It
+// executes only looks, which change nothing, because later commands depend on their replies.
 type recorder struct {
 	rueidis.Client
 

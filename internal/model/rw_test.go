@@ -172,8 +172,9 @@ func (m *rwModel) javaActs(d dice) {
 	}
 }
 
-// damage deletes keys. After the loss of a key of this library next to the lock, nobody else gets in and nobody loses a
-// hold. The exception is a read under a write hold, which only the notes know.
+// damage deletes keys. After the loss of a key of this library next to the lock, nobody else gets
+// in and nobody loses a hold. The exception is a read under a write hold, which only the notes
+// know.
 func (m *rwModel) damage(d dice) {
 	keys := rw.Keys(m.lock.Names.Key)
 	switch i := []int{0, 1, 1, 2, 3, 4}[d[0]%6]; {

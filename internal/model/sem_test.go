@@ -397,8 +397,8 @@ func (m *semaphoreModel) kept(entry string) (n int64) {
 	return n
 }
 
-// mayTake is the reference of lua/semaphore/serve.lua: whether an operation may take its permits, with
-// the ticket that it names.
+// mayTake is the reference of lua/semaphore/serve.lua: whether an operation may take its permits,
+// with the ticket that it names.
 func (m *semaphoreModel) mayTake(entry, ticket string, n int64) bool {
 	_, called := m.before.calls.Fields[entry]
 	switch alone := len(m.before.calls.List)+len(m.before.queue.List) == 0; {
@@ -479,8 +479,8 @@ func (m *semaphoreModel) isBarred(entry string) bool {
 	return of == entry && m.before.bar.TTL-(m.w.ms()-m.before.at) > numeral(ms)
 }
 
-// patience makes a client try for one permit again and again while others wait. If one is always available, the client
-// gets it in the end.
+// patience makes a client try for one permit again and again while others wait. If one is always
+// available, the client gets it in the end.
 func (m *semaphoreModel) patience(d dice) {
 	s := m.client(d)
 	if !s.idle() {

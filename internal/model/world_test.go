@@ -36,8 +36,8 @@ const modelName = "thing" // of the object that a sequence uses
 // settings are those of the clients.
 var settings = testredis.NewSettings()
 
-// world is the environment of a sequence: a server, its time, clients, and the wire between them, which loses, doubles
-// and delays messages.
+// world is the environment of a sequence: a server, its time, clients, and the wire between them,
+// which loses, doubles and delays messages.
 type world struct {
 	*testredis.Clocked
 

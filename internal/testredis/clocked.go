@@ -16,14 +16,16 @@ import (
 // Epoch is the time of a [Clocked] server at its start, in µs since 1970.
 const Epoch int64 = 1_900_000_000_000_000
 
-// Clocked is a server whose clock the test moves. It has one connection, on which commands are sent.
+// Clocked is a server whose clock the test moves. It has one connection, on which commands are
+// sent.
 type Clocked struct {
 	Name    string
 	Network string
 	Address string
 	// Set moves the clock, to µs since 1970.
 	Set func(micros int64)
-	// Full makes the server refuse commands that need memory, or accept them again; nil if the server cannot.
+	// Full makes the server refuse commands that need memory, or accept them again; nil if the
+	// server cannot.
 	Full func(on bool)
 	// Pause is how much time passes between two commands, in µs.
 	Pause int64
@@ -36,8 +38,8 @@ type Clocked struct {
 	names   map[string]string // names of the scripts of the library by digest
 }
 
-// Embedded starts an embedded server with a clock. It has no memory limit, and expires keys to the µs. Its pause is a
-// whole ms, so that times come out even.
+// Embedded starts an embedded server with a clock. It has no memory limit, and expires keys to the
+// µs. Its pause is a whole ms, so that times come out even.
 func Embedded(t *testing.T) *Clocked {
 	t.Helper()
 	redis := Run(t)

@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// Real starts redis-server or valkey-server, or the program that LATCHKEY_TEST_MODEL_SERVER names, with a
-// wall clock that the test moves. If there is no server, without says why.
+// Real starts redis-server or valkey-server, or the program that LATCHKEY_TEST_MODEL_SERVER names,
+// with a wall clock that the test moves. If there is no server, without says why.
 func Real(t *testing.T) (s *Clocked, without string) {
 	t.Helper()
 	program, err := serverProgram()
@@ -38,8 +38,9 @@ func Real(t *testing.T) (s *Clocked, without string) {
 	s.Set(Epoch)
 	s.start(t, program, dir, library)
 	s.connect(t)
-	// Redis 8 expires a key in the background in the last ms of its time, but on access only after it. Without the
-	// background, the time of a step alone decides. On the embedded server keys expire early.
+	// Redis 8 expires a key in the background in the last ms of its time, but on access only after
+	// it. Without the background, the time of a step alone decides. On the embedded server keys
+	// expire early.
 	s.Must("DEBUG", "SET-ACTIVE-EXPIRE", "0")
 	s.Full = func(on bool) {
 		limit := "0"
@@ -99,8 +100,8 @@ func (s *Clocked) start(t *testing.T, program, dir, library string) {
 	}
 }
 
-// debugOptions returns the options that let a server obey DEBUG. Redis 6.2 obeys it without them, and does not know
-// them.
+// debugOptions returns the options that let a server obey DEBUG. Redis 6.2 obeys it without them,
+// and does not know them.
 func debugOptions(t *testing.T, program string) []string {
 	t.Helper()
 	version, err := versionOf(program)

@@ -21,7 +21,8 @@ const (
 	Guest2  = "44444444-4444-4444-8444-444444444444"
 )
 
-// RunScript runs a script once and returns the reply as a Go value: nil, an int64, a string, a []any or an error.
+// RunScript runs a script once and returns the reply as a Go value: nil, an int64, a string, a
+// []any or an error.
 func RunScript(c *core.Parts, cmd transport.Command, keys []string, args ...string) any {
 	reply := cmd.Send(context.Background(), c.Rueidis, keys, args)
 	if err := reply.Error(); err != nil {

@@ -1,6 +1,7 @@
-// Package testredis has the servers for the tests of this module, and the inside of clients that use them. A program
-// that uses the module requires whatever the tests of the module import. So embedded servers run in a process of their
-// own, whose program belongs to another module of the workspace, tests/testredis.
+// Package testredis has the servers for the tests of this module, and the inside of clients that
+// use them. A program that uses the module requires whatever the tests of the module import. So
+// embedded servers run in a process of their own, whose program belongs to another module of the
+// workspace, tests/testredis.
 package testredis
 
 import (
@@ -17,7 +18,8 @@ import (
 	"time"
 )
 
-// Server is an embedded server. Its keys expire by the clock of the machine, until SetTime is called.
+// Server is an embedded server. Its keys expire by the clock of the machine, until SetTime is
+// called.
 type Server struct{ address string }
 
 // Start starts a server. It runs until Close, or until the test binary exits.
@@ -46,7 +48,8 @@ func (s *Server) Addr() string { return s.address }
 // URL returns the address for latchkey.Connect.
 func (s *Server) URL() string { return "redis://" + s.address }
 
-// SetTime stops the clock of the server at t, with a precision of a µs, and removes the keys that have expired by then.
+// SetTime stops the clock of the server at t, with a precision of a µs, and removes the keys that
+// have expired by then.
 func (s *Server) SetTime(t time.Time) {
 	if _, err := order("time", s.address, t.UnixMicro()); err != nil {
 		panic(err)

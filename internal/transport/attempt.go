@@ -38,8 +38,8 @@ func (s *Sender) try(
 	return message, sentIn, err
 }
 
-// attempt sends a command once, alone, and returns when it is answered, ctx ends, or the time is over.
-// sentIn is NoGeneration if the command may be sent after that, or over another connection.
+// attempt sends a command once, alone, and returns when it is answered, ctx ends, or the time is
+// over. sentIn is NoGeneration if the command may be sent after that, or over another connection.
 func (s *Sender) attempt(
 	ctx context.Context, n *nodes.Node, end limit, cmd Command, keys, args []string,
 ) (result rueidis.RedisResult, sentIn nodes.Generation) {

@@ -15,8 +15,9 @@
 //	command.go    sends a script by its digest, or as text to a server that does not know it (NOSCRIPT)
 //	delivery.go   lets the caller leave while the command is in flight
 //
-// The others send queries (query.go), many commands in one round trip (pipeline.go), and commands that
-// replicas confirm (replication.go), and follow the slots of a cluster (learn.go, redirect.go).
+// The others send queries (query.go), many commands in one round trip (pipeline.go), and commands
+// that replicas confirm (replication.go), and follow the slots of a cluster (learn.go,
+// redirect.go).
 //
 // Package nodes knows the nodes and their connections, package outcome says what the error of a
 // command means, and package retry how long to rest before the next attempt.

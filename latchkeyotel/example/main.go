@@ -3,8 +3,8 @@
 //	go run ./latchkeyotel/example
 //	curl http://localhost:9464/metrics
 //
-// With Docker, compose.yaml starts it together with a Prometheus that has the alert rules, and a Grafana that shows the
-// dashboard.
+// With Docker, compose.yaml starts it together with a Prometheus that has the alert rules, and a
+// Grafana that shows the dashboard.
 package main
 
 import (
@@ -86,7 +86,8 @@ func run(ctx context.Context, listener net.Listener) error {
 	return nil
 }
 
-// work acquires a lock and a permit repeatedly. It waits only briefly for the lock, so that some calls give up.
+// work acquires a lock and a permit repeatedly. It waits only briefly for the lock, so that some
+// calls give up.
 func work(ctx context.Context, client *latchkey.Client, pool *latchkey.Semaphore) {
 	report := client.NewLock("report")
 	for ctx.Err() == nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/latchkey-go/latchkey/latchkeyotel"
 )
 
-// BenchmarkObserve measures the cost of the events of one uncontended Lock and Unlock, without the lock itself.
+// BenchmarkObserve measures the cost of the events of one uncontended Lock and Unlock, without the
+// lock itself.
 func BenchmarkObserve(b *testing.B) {
 	meters := latchkeyotel.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(metric.NewManualReader())))
 	for name, options := range map[string][]latchkeyotel.Option{

@@ -114,8 +114,8 @@ func TestMetricsOfRenewalsAndLosses(t *testing.T) {
 	contains(t, b.values(t), map[string]int64{"latchkey.losses{lock,max_hold}": 1, "latchkey.hold.duration{lock,max_hold}": 1})
 }
 
-// Every hold is subtracted again: a hold whose release fails, one that is passed on, shared reads, a downgraded hold,
-// permits, and holds that Close releases.
+// Every hold is subtracted again: a hold whose release fails, one that is passed on, shared reads,
+// a downgraded hold, permits, and holds that Close releases.
 func TestMetricsOfHoldsComeBackToZero(t *testing.T) {
 	b, server := newBench(t), latchkeytest.NewServer(t)
 	client := b.client(server, latchkey.Options{Tuning: latchkey.Tuning{Turn: time.Second}})

@@ -24,8 +24,8 @@ import (
 // soon is how long a busy machine may take for something that should happen at once.
 const soon = 30 * time.Second
 
-// goroutines returns a group for goroutines that may fail the test. The test does not end before they do: one that
-// fails a test that has ended would end the whole run.
+// goroutines returns a group for goroutines that may fail the test. The test does not end before
+// they do: one that fails a test that has ended would end the whole run.
 func goroutines(t *testing.T) *sync.WaitGroup {
 	t.Helper()
 	all := new(sync.WaitGroup)
@@ -80,7 +80,8 @@ func (b *bench) await(t *testing.T, is latchkey.EventType) latchkey.Event {
 	}
 }
 
-// values returns the sums, the gauges and the counts of the histograms by "name{values of the attributes}".
+// values returns the sums, the gauges and the counts of the histograms by "name{values of the
+// attributes}".
 func (b *bench) values(t *testing.T) map[string]int64 {
 	t.Helper()
 	var all metricdata.ResourceMetrics

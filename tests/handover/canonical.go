@@ -2,7 +2,8 @@ package handover
 
 import "github.com/latchkey-go/latchkey/tests/handover/explore"
 
-// Canonical implements [explore.Model]: states that differ only in the names of clients are the same.
+// Canonical implements [explore.Model]: states that differ only in the names of clients are the
+// same.
 func (m *Model) Canonical(s state) (state, explore.Order) {
 	m.simplify(&s)
 	order := explore.Sorted(s.rank)
@@ -44,8 +45,8 @@ func (m *Model) simplify(s *state) {
 	}
 }
 
-// mayGrant reports whether a grant of a place is in flight or may follow. Otherwise it makes no difference to anybody
-// since when the owner has been there.
+// mayGrant reports whether a grant of a place is in flight or may follow. Otherwise it makes no
+// difference to anybody since when the owner has been there.
 func (s *state) mayGrant(flight []message, o owner, since uint8) bool {
 	for _, f := range flight {
 		if f.kind == granted && f.owner == o && f.since == since {

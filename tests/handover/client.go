@@ -4,7 +4,8 @@ import "slices"
 
 // This file has what a client does on its own, and how it handles answers and messages.
 
-// begin starts a hold, which the server has granted or which was passed on, and reports what is wrong with it.
+// begin starts a hold, which the server has granted or which was passed on, and reports what is
+// wrong with it.
 func (m *Model) begin(s *state, c int, valid uint8, token int8, turn uint8) string {
 	p := &s.clients[c]
 	o, granted := s.mine(c), p.phase != holding
@@ -162,8 +163,8 @@ func (m *Model) sendAsk(s *state, c int) {
 	s.send(message{kind: ask, owner: s.mine(c)})
 }
 
-// call makes the client ask. If an ask is in flight, the client asks once more, because the answer may be older than
-// the reason to ask.
+// call makes the client ask. If an ask is in flight, the client asks once more, because the answer
+// may be older than the reason to ask.
 func (m *Model) call(s *state, c int) {
 	switch p := &s.clients[c]; {
 	case m.Fault == NoPoll:
@@ -174,7 +175,8 @@ func (m *Model) call(s *state, c int) {
 	}
 }
 
-// hears delivers an answer or a message to its client. It reports what is wrong with a hold that begins.
+// hears delivers an answer or a message to its client. It reports what is wrong with a hold that
+// begins.
 func (m *Model) hears(s *state, a message) (wrong string) {
 	c := a.owner.client()
 	p := &s.clients[c]
@@ -244,7 +246,8 @@ func (c *client) setAlarm(in uint8) {
 	}
 }
 
-// lose ends a hold that the client can no longer rely on. What the server may still have of it is undone.
+// lose ends a hold that the client can no longer rely on. What the server may still have of it is
+// undone.
 func (m *Model) lose(s *state, c int) {
 	p, o := &s.clients[c], s.mine(c)
 	p.left--

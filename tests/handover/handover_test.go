@@ -6,7 +6,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/handover/explore/exploretest"
 )
 
-// usual returns bounds that most explorations share: a lease of two ticks, or one for a grant, and turns of one tick.
+// usual returns bounds that most explorations share: a lease of two ticks, or one for a grant, and
+// turns of one tick.
 func usual(a, b, c uint8) Model {
 	return Model{Acquisitions: [clients]uint8{a, b, c}, Lease: 2, Short: 1, Turn: 1}
 }
@@ -39,7 +40,8 @@ type scenario struct {
 	model Model
 }
 
-// quick has the scenarios of every run. A run with the race detector has only these: see [exploretest.Chosen].
+// quick has the scenarios of every run. A run with the race detector has only these: see
+// [exploretest.Chosen].
 var quick = []scenario{
 	{"a stranger", strangers(1, usual(1, 1, 0))},
 	{"a poller", polling(usual(1, 0, 1))},

@@ -2,7 +2,8 @@ package handover
 
 import "fmt"
 
-// kind is the kind of what is in flight: a command to the server, or an answer or a message to a client.
+// kind is the kind of what is in flight: a command to the server, or an answer or a message to a
+// client.
 type kind uint8
 
 const (
@@ -24,9 +25,9 @@ var kindNames = [...]string{
 	"answer that it waits", "answer that it does not wait",
 }
 
-// message is anything in flight. It may take any time. The commands of a client, the answers to them, and the messages
-// for it are each a line, which stays in order. A fault may lose the first of a line, deliver it twice, or take it out
-// of the line.
+// message is anything in flight. It may take any time. The commands of a client, the answers to
+// them, and the messages for it are each a line, which stays in order. A fault may lose the first
+// of a line, deliver it twice, or take it out of the line.
 type message struct {
 	kind    kind
 	owner   owner
@@ -133,8 +134,8 @@ func (s *state) asking(o owner) bool {
 	return false
 }
 
-// mayPoll bounds the model: while one grant is in flight to it, a client polls only if that grant has expired, and
-// while two are, it does not poll.
+// mayPoll bounds the model: while one grant is in flight to it, a client polls only if that grant
+// has expired, and while two are, it does not poll.
 func (s *state) mayPoll(o owner) bool {
 	n := 0
 	for _, m := range s.flight {

@@ -177,7 +177,8 @@ func (m *Model) Wrong(s state) string {
 	return ""
 }
 
-// absent reports whether the owner of the lock is a poller that does not know it, and will not ask soon.
+// absent reports whether the owner of the lock is a poller that does not know it, and will not ask
+// soon.
 func (s *state) absent() bool {
 	o := s.owner
 	if !s.calm || !s.brief || o == nobody || o == stranger || !s.current(o) || s.mentioned(o) {
@@ -187,9 +188,9 @@ func (s *state) absent() bool {
 	return c.poller && c.phase == waiting && !c.soon
 }
 
-// undriven reports whether the lock has an owner that its client has used up, although nothing but answers to releases
-// was lost, and nothing about that owner is in flight. A late ask of a poller may cause that for the lease of a grant,
-// because no message tells the poller.
+// undriven reports whether the lock has an owner that its client has used up, although nothing but
+// answers to releases was lost, and nothing about that owner is in flight. A late ask of a poller
+// may cause that for the lease of a grant, because no message tells the poller.
 func (s *state) undriven() bool {
 	o := s.owner
 	if o == nobody || o == stranger || !s.sure || s.polls(o) || !s.living(o) || s.current(o) {
@@ -208,8 +209,8 @@ func (s *state) mentioned(o owner) bool {
 	return false
 }
 
-// idle reports whether a grant has expired while the first of the queue, which got all its messages, neither asks nor
-// is about to.
+// idle reports whether a grant has expired while the first of the queue, which got all its
+// messages, neither asks nor is about to.
 func (m *Model) idle(s *state) bool {
 	o := s.firstListener()
 	free := s.owner == nobody && s.brief && s.told

@@ -2,8 +2,8 @@ package handover
 
 import "slices"
 
-// This file has the scripts. Each is atomic. Where a script has several outcomes, for example whether a server still
-// counts the subscription of a dead client, it calls yield for each.
+// This file has the scripts. Each is atomic. Where a script has several outcomes, for example
+// whether a server still counts the subscription of a dead client, it calls yield for each.
 
 // ask is the script that acquires the lock for an owner, or puts the owner into the queue.
 func (m *Model) ask(s state, c message, yield func(state)) {
@@ -28,8 +28,8 @@ func (m *Model) ask(s state, c message, yield func(state)) {
 	yield(s)
 }
 
-// release is the script that releases the lock and grants it to the first of the queue. It also takes its owner out of
-// the queue, so it serves to leave the queue and to undo as well.
+// release is the script that releases the lock and grants it to the first of the queue. It also
+// takes its owner out of the queue, so it serves to leave the queue and to undo as well.
 func (m *Model) release(s state, c message, yield func(state)) {
 	first := s.leaveQueue(c.owner)
 	freed := s.owner == c.owner || s.owner != nobody && m.Fault == ReleaseOfAnyOwner
@@ -69,8 +69,8 @@ func (m *Model) release(s state, c message, yield func(state)) {
 	})
 }
 
-// withoutQueue executes an ask or a release without the queue, because its key cannot be used, for example while it
-// moves to another node.
+// withoutQueue executes an ask or a release without the queue, because its key cannot be used, for
+// example while it moves to another node.
 func (m *Model) withoutQueue(s state, c message) state {
 	s.withoutQueue--
 	switch {
@@ -113,8 +113,9 @@ func (s *state) tellStrangers() {
 	}
 }
 
-// grant grants a free lock to the first of the queue that listens, or that polls and is about to ask. The answer to a
-// release says that its next owner has the lock, so that one has the whole lease.
+// grant grants a free lock to the first of the queue that listens, or that polls and is about to
+// ask. The answer to a release says that its next owner has the lock, so that one has the whole
+// lease.
 func (m *Model) grant(s state, c message, yield func(state)) {
 	i := m.firstGrantable(&s)
 	if i < 0 {
@@ -145,8 +146,8 @@ func (m *Model) grant(s state, c message, yield func(state)) {
 	yield(s)
 }
 
-// firstGrantable returns the index of the first of the queue that may be granted the lock, or -1. It passes over
-// pollers, which keep their places, except one that is about to ask.
+// firstGrantable returns the index of the first of the queue that may be granted the lock, or -1.
+// It passes over pollers, which keep their places, except one that is about to ask.
 func (m *Model) firstGrantable(s *state) int {
 	for i, o := range s.queue {
 		switch {
@@ -196,8 +197,8 @@ func (s *state) answerRelease(c message, waits bool) {
 	s.send(a)
 }
 
-// answerRefused sends a waiting owner the time at which the lock expires, if that is the lease of a grant. For other
-// leases the model has polls.
+// answerRefused sends a waiting owner the time at which the lock expires, if that is the lease of a
+// grant. For other leases the model has polls.
 func (s *state) answerRefused(m *Model, c message) {
 	a := message{kind: refused, owner: c.owner, foreign: s.owner == stranger}
 	if s.brief {
@@ -219,9 +220,9 @@ func (s *state) answerRefused(m *Model, c message) {
 // hears reports whether the client of an owner gets its messages.
 func (s *state) hears(o owner) bool { return s.living(o) && !s.clients[o.client()].deaf && !s.polls(o) }
 
-// hintFirst notifies the first of the queue to ask now, or in that many ticks. A second hint adds nothing to a hint in
-// flight. A hint that only sets an alarm takes no time: the model already has polls at any time, and checks only
-// whether there is an alarm.
+// hintFirst notifies the first of the queue to ask now, or in that many ticks. A second hint adds
+// nothing to a hint in flight. A hint that only sets an alarm takes no time: the model already has
+// polls at any time, and checks only whether there is an alarm.
 func (s *state) hintFirst(m *Model, in uint8) {
 	h := message{kind: hint, owner: s.firstListener(), in: in}
 	switch {

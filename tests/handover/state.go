@@ -40,8 +40,8 @@ const (
 	dead
 )
 
-// client is everything that one process remembers. Its line of goroutines is the number of acquisitions left: the first
-// of them waits or holds.
+// client is everything that one process remembers. Its line of goroutines is the number of
+// acquisitions left: the first of them waits or holds.
 type client struct {
 	phase   phase
 	left    uint8
@@ -62,8 +62,8 @@ type client struct {
 	repeats bool  // waiting: the release that named this owner as next has not been answered
 }
 
-// state is everything: server, network, clients, and what the properties have to remember. Time and tokens are
-// relative, so that the number of states is finite.
+// state is everything: server, network, clients, and what the properties have to remember. Time and
+// tokens are relative, so that the number of states is finite.
 type state struct {
 	owner   owner // of the lock
 	ttl     uint8 // ticks until the lock expires
@@ -134,7 +134,8 @@ func (s *state) newTime(m *Model, o owner) uint8 {
 	}
 }
 
-// knownTime reports whether anybody knows of a place that the owner, which is not in the queue, had since that time.
+// knownTime reports whether anybody knows of a place that the owner, which is not in the queue, had
+// since that time.
 func (s *state) knownTime(o owner, t uint8) bool {
 	for _, f := range s.flight {
 		if f.owner == o && f.since == t {
@@ -172,7 +173,8 @@ func (s *state) firstListener() owner {
 	return nobody
 }
 
-// done reports whether nobody wants the lock any more. If prompt is true, pollers that wait do not count.
+// done reports whether nobody wants the lock any more. If prompt is true, pollers that wait do not
+// count.
 func (s *state) done(prompt bool) bool {
 	for i := range s.clients {
 		if c := &s.clients[i]; prompt && c.poller && c.phase != holding {

@@ -2,8 +2,8 @@ package handover
 
 // This file has the steps that no client chooses: time, delivery, faults, and strangers.
 
-// tick lets the smallest unit of time pass, for all clocks at once. A message may stay in flight for any number of
-// ticks.
+// tick lets the smallest unit of time pass, for all clocks at once. A message may stay in flight
+// for any number of ticks.
 func (m *Model) tick(s state) state {
 	if s.owner != stranger && s.ttl > 0 {
 		if s.ttl--; s.ttl == 0 {

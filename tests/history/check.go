@@ -42,7 +42,8 @@ func withoutToken(stays []Stay) string {
 	return ""
 }
 
-// CheckPermits fails the test if the calls cannot be those of objects that began with that many permits each.
+// CheckPermits fails the test if the calls cannot be those of objects that began with that many
+// permits each.
 func CheckPermits(tb testing.TB, capacity int, calls []PermitCall) {
 	tb.Helper()
 	check(tb, permitModel(capacity), permitOperations(calls))

@@ -6,8 +6,8 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// A lock is an object with one permit. A read/write lock has many: a reader takes one of them, a writer all. So one
-// model serves locks and semaphores.
+// A lock is an object with one permit. A read/write lock has many: a reader takes one of them, a
+// writer all. So one model serves locks and semaphores.
 
 // PermitCall is a call of an object with permits that has returned, in nanoseconds.
 type PermitCall struct {

@@ -1,8 +1,9 @@
-// Package history checks what the users of a lock, a semaphore or a latch have seen: whether a correct object could
-// have executed their calls one after another, each at some point between its beginning and its end. The search is
-// that of porcupine.
+// Package history checks what the users of a lock, a semaphore or a latch have seen: whether a
+// correct object could have executed their calls one after another, each at some point between its
+// beginning and its end. The search is that of porcupine.
 //
-// The users may be processes in any language. They take their times from one clock, that of the machine.
+// The users may be processes in any language. They take their times from one clock, that of the
+// machine.
 package history
 
 import (
@@ -25,7 +26,8 @@ func (s Stay) Append(text []byte) []byte {
 	return fmt.Appendln(text, s.From, s.To, s.Permits, s.Token, s.Key)
 }
 
-// Read returns the stays in files. An incomplete last line, left by a killed process, does not count.
+// Read returns the stays in files. An incomplete last line, left by a killed process, does not
+// count.
 func Read(files ...string) (stays []Stay, err error) {
 	for _, name := range files {
 		if stays, err = read(name, stays); err != nil {

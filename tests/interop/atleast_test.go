@@ -12,8 +12,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// A lock that is released early stays taken for Redisson too. Its waiters know of a lease of 30 s: they get a message,
-// and sleep for the rest of the time.
+// A lock that is released early stays taken for Redisson too. Its waiters know of a lease of 30 s:
+// they get a message, and sleep for the rest of the time.
 func TestAtLeastKeepsJavaOut(t *testing.T) {
 	t.Parallel()
 	const d = 3 * time.Second

@@ -10,10 +10,11 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// A cluster has the same guarantees as one server: the backend cluster runs all tests of this package there. The tests
-// in this file are about clusters alone, and bring their own.
+// A cluster has the same guarantees as one server: the backend cluster runs all tests of this
+// package there. The tests in this file are about clusters alone, and bring their own.
 
-// A fleet that is configured to use classic messages in a cluster needs the same setting on this side.
+// A fleet that is configured to use classic messages in a cluster needs the same setting on this
+// side.
 func TestClusterClassic(t *testing.T) {
 	rig.Long(t)
 	t.Parallel()
@@ -25,8 +26,8 @@ func TestClusterClassic(t *testing.T) {
 	}
 }
 
-// On a cluster, Redisson cannot use latches whose names have braces: its second key has them twice. This library can
-// use such latches, but not together with Redisson.
+// On a cluster, Redisson cannot use latches whose names have braces: its second key has them twice.
+// This library can use such latches, but not together with Redisson.
 func TestClusterLatchWithBraces(t *testing.T) {
 	rig.Long(t)
 	t.Parallel()

@@ -45,7 +45,8 @@ func (o *outcome) add(other outcome) {
 	o.Waits = append(o.Waits, other.Waits...)
 }
 
-// wait returns the time within which that part of all waits ended, such as 0.99, or 1 for the longest.
+// wait returns the time within which that part of all waits ended, such as 0.99, or 1 for the
+// longest.
 func (o *outcome) wait(part float64) time.Duration {
 	if len(o.Waits) == 0 {
 		return 0
@@ -54,7 +55,8 @@ func (o *outcome) wait(part float64) time.Duration {
 	return time.Duration(o.Waits[int(part*float64(len(o.Waits)-1))])
 }
 
-// contestant is a process of this library in a contest. Contest.java is its counterpart for Redisson.
+// contestant is a process of this library in a contest. Contest.java is its counterpart for
+// Redisson.
 var contestant = rig.Child("contestant", func(ctx context.Context, args []string) error {
 	c := contest{}
 	if err := json.Unmarshal([]byte(args[0]), &c); err != nil {

@@ -72,8 +72,8 @@ func cacheDir(version string) (string, error) {
 	return filepath.Join(cache, "latchkey-interop", version+"-"+hex.EncodeToString(sum.Sum(nil))[:12]), err
 }
 
-// compile builds in a folder next to home and then renames it, so that home is either complete or missing, even if two
-// runs build at once.
+// compile builds in a folder next to home and then renames it, so that home is either complete or
+// missing, even if two runs build at once.
 func compile(version, home string) driver {
 	if err := os.MkdirAll(filepath.Dir(home), 0o755); err != nil {
 		return driver{err: err}

@@ -18,7 +18,8 @@ const notHeld = "java.lang.IllegalMonitorStateException"
 // fixedLease is a lease that is not renewed.
 const fixedLease = time.Second
 
-// This library can take a lock from Redisson by force. The thread that held it gets an error when it releases.
+// This library can take a lock from Redisson by force. The thread that held it gets an error when
+// it releases.
 func TestGoForces(t *testing.T) {
 	t.Parallel()
 	eachCommonLock(t, allKinds, latchkey.Options{}, goForces)
@@ -68,7 +69,8 @@ func javaForces(t *testing.T, p *commonLock) {
 	assert.False(t, p.java.on("one").truth("lock.force", p.f), "it is free")
 }
 
-// endsLost takes a hold away and checks that the hold reports its loss. It learns of it at a renewal.
+// endsLost takes a hold away and checks that the hold reports its loss. It learns of it at a
+// renewal.
 func (p *commonLock) endsLost(hold *latchkey.Hold, take func()) {
 	p.t.Helper()
 	work := hold.Context(p.t.Context())
@@ -97,8 +99,8 @@ func javaDeletes(t *testing.T, p *commonLock) {
 	mustUnlock(t, mustLock(t, p.lock))
 }
 
-// The end of a fixed lease of Redisson frees the lock for this library. The thread that held it gets an error when it
-// releases.
+// The end of a fixed lease of Redisson frees the lock for this library. The thread that held it
+// gets an error when it releases.
 func TestJavaLeaseEnds(t *testing.T) {
 	t.Parallel()
 	eachCommonLock(t, locks, latchkey.Options{}, javaLeaseEnds)
@@ -115,7 +117,8 @@ func javaLeaseEnds(t *testing.T, p *commonLock) {
 	mustUnlock(t, hold)
 }
 
-// The end of a fixed lease of this library frees the lock for Redisson. The hold reports its loss before that.
+// The end of a fixed lease of this library frees the lock for Redisson. The hold reports its loss
+// before that.
 func TestGoLeaseEnds(t *testing.T) {
 	t.Parallel()
 	eachCommonLock(t, locks, latchkey.Options{}, goLeaseEnds)

@@ -25,9 +25,9 @@ type contestants struct {
 	lasts     time.Duration
 }
 
-// Processes of this library and of two versions of Redisson contend for one name. The stays that they write down show
-// that there were never too many inside. LATCHKEY_TEST_INTEROP_TIME sets for how long they contend, and adds
-// processes.
+// Processes of this library and of two versions of Redisson contend for one name. The stays that
+// they write down show that there were never too many inside. LATCHKEY_TEST_INTEROP_TIME sets for
+// how long they contend, and adds processes.
 func TestExclusion(t *testing.T) {
 	const variable = "LATCHKEY_TEST_INTEROP_TIME"
 	each, kinds := 2, []string{"lock", "fenced", "spin", "fair", "rw", "semaphore", "permit", "latch", "multi"}
@@ -117,8 +117,8 @@ func (a *exclusionContest) checkPool() {
 	assert.Zero(a.t, held, "ids that are held at the end")
 }
 
-// subscriptionTimeout is an error that Redisson also has among its own threads, when many threads of one client
-// subscribe and unsubscribe on a busy machine.
+// subscriptionTimeout is an error that Redisson also has among its own threads, when many threads
+// of one client subscribe and unsubscribe on a busy machine.
 const subscriptionTimeout = "Unable to acquire subscription lock"
 
 // run lets all contestants contend and returns what each side achieved.

@@ -125,7 +125,8 @@ func (q *queue) addJava(number int) {
 	q.grown(1)
 }
 
-// served waits until n waiters have had their turns, and checks that they came one after another, in order of arrival.
+// served waits until n waiters have had their turns, and checks that they came one after another,
+// in order of arrival.
 func (q *queue) served(n int) {
 	q.t.Helper()
 	turns := make([]turn, n)
@@ -165,15 +166,15 @@ func eachFairWait(t *testing.T, test func(t *testing.T, version string, wait tim
 	})
 }
 
-// Thirty waiters of alternating sides are served in order of arrival, after a hold that is longer than Redisson's wait
-// timeout of 5 s.
+// Thirty waiters of alternating sides are served in order of arrival, after a hold that is longer
+// than Redisson's wait timeout of 5 s.
 func TestMixedQueue(t *testing.T) {
 	rig.Long(t)
 	t.Parallel()
 	where := here(t)
 	eachFairWait(t, func(t *testing.T, version string, wait time.Duration) {
-		// The place of a Java waiter behind one of ours lasts for the stale time of ours plus its own wait
-		// timeout. On a busy machine, the hold takes longer than the sum of 5 s each.
+		// The place of a Java waiter behind one of ours lasts for the stale time of ours plus its
+		// own wait timeout. On a busy machine, the hold takes longer than the sum of 5 s each.
 		q := newQueueWith(t, where, version, wait, latchkey.Options{Tuning: latchkey.Tuning{StaleWaiterTimeout: 20 * time.Second}})
 		hold, err := q.client.NewFairLock(q.name).Lock(within(t, soon))
 		require.NoError(t, err)

@@ -64,8 +64,9 @@ func (s *fairContention) passed() int {
 	return s.passes
 }
 
-// A JVM is killed while its threads wait or one of them holds the lock. A waiter behind them waits for one lease
-// and one stale period in total, 10 s, whatever Redisson's wait timeout is: for six threads, 30 s or 30 min.
+// A JVM is killed while its threads wait or one of them holds the lock. A waiter behind them waits
+// for one lease and one stale period in total, 10 s, whatever Redisson's wait timeout is: for six
+// threads, 30 s or 30 min.
 func TestKilledJVMInAStormOfFairWaiters(t *testing.T) {
 	rig.Long(t)
 	t.Parallel()
@@ -90,8 +91,8 @@ func TestKilledJVMInAStormOfFairWaiters(t *testing.T) {
 	})
 }
 
-// contend lets six threads of Redisson contend. first gets an answer when the last thread has passed once; last belongs
-// to a pass that is never reached.
+// contend lets six threads of Redisson contend. first gets an answer when the last thread has
+// passed once; last belongs to a pass that is never reached.
 func contend(j *java, name string) (first, last <-chan answer) {
 	for _, thread := range []string{"a", "b", "c", "d", "e", "f"} {
 		for i := range 500 {

@@ -15,8 +15,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// fairWaiterProcess is a process of this library whose waiters will die. Its arguments are the URL, the name and the
-// number of waiters.
+// fairWaiterProcess is a process of this library whose waiters will die. Its arguments are the URL,
+// the name and the number of waiters.
 var fairWaiterProcess = rig.Child("fair waiters", func(ctx context.Context, args []string) error {
 	client, err := latchkey.Connect(ctx, args[0], latchkey.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -35,7 +35,8 @@ var fairWaiterProcess = rig.Child("fair waiters", func(ctx context.Context, args
 // dead is how many waiters die.
 const dead = 8
 
-// passedOver is how soon all dead waiters are passed over. One after the other, they would take longer.
+// passedOver is how soon all dead waiters are passed over. One after the other, they would take
+// longer.
 const passedOver = 30 * time.Second
 
 // addDeadGo adds waiters of this library and kills them.
@@ -46,9 +47,9 @@ func (q *queue) addDeadGo() {
 	child.Kill()
 }
 
-// deadJava starts a process. Its waiters come, and are killed, when the returned function is called: Java takes long to
-// start, and the places of others would not last. If seen is true, somebody of this library sees that the process
-// listens before it dies.
+// deadJava starts a process. Its waiters come, and are killed, when the returned function is
+// called: Java takes long to start, and the places of others would not last. If seen is true,
+// somebody of this library sees that the process listens before it dies.
 func (q *queue) deadJava(version string, settings fields, seen bool) (come func()) {
 	q.t.Helper()
 	own := startJVM(q.t, version)
@@ -79,8 +80,8 @@ func (q *queue) sees(id string) {
 	})
 }
 
-// around adds waiters of both sides before and after some that die, and returns how long all live ones wait from the
-// release on.
+// around adds waiters of both sides before and after some that die, and returns how long all live
+// ones wait from the release on.
 func (q *queue) around(die func()) time.Duration {
 	q.t.Helper()
 	hold, err := q.client.NewFairLock(q.name).Lock(within(q.t, soon))
@@ -100,8 +101,8 @@ func (q *queue) around(die func()) time.Duration {
 	return time.Since(released)
 }
 
-// Dead waiters of this library are passed over all together, whatever Redisson's wait timeout is, as long as a waiter
-// of this library is in the queue.
+// Dead waiters of this library are passed over all together, whatever Redisson's wait timeout is,
+// as long as a waiter of this library is in the queue.
 func TestMixedQueueWithDeadGo(t *testing.T) {
 	rig.Long(t)
 	t.Parallel()
@@ -130,8 +131,8 @@ func TestMixedQueueWithDeadJava(t *testing.T) {
 	})
 }
 
-// A process of Redisson that died before a waiter of this library saw it listen may be listening elsewhere. It
-// keeps its places for up to five minutes, as among Java processes.
+// A process of Redisson that died before a waiter of this library saw it listen may be listening
+// elsewhere. It keeps its places for up to five minutes, as among Java processes.
 func TestDeadJavaThatNobodySaw(t *testing.T) {
 	rig.Long(t)
 	t.Parallel()

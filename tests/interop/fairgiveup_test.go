@@ -13,7 +13,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// addBrief adds a waiter of one side that will give up, and returns a channel that closes when it has.
+// addBrief adds a waiter of one side that will give up, and returns a channel that closes when it
+// has.
 func (q *queue) addBrief(side string, number int, wait time.Duration) <-chan struct{} {
 	gone := make(chan struct{})
 	if side == "Go" {

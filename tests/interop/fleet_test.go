@@ -9,8 +9,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// envShares sets for how long shares are measured. If it is set, the test runs with all hold times, and in larger
-// fleets too.
+// envShares sets for how long shares are measured. If it is set, the test runs with all hold times,
+// and in larger fleets too.
 const envShares = "LATCHKEY_TEST_SHARES"
 
 const (
@@ -18,8 +18,8 @@ const (
 	fleetStart   = time.Second
 )
 
-// fleet says how many processes of this library, and clients of Redisson with connections of their own, want the same
-// object, with four threads each.
+// fleet says how many processes of this library, and clients of Redisson with connections of their
+// own, want the same object, with four threads each.
 type fleet struct{ processes, java int }
 
 func (f fleet) String() string { return fmt.Sprintf("%d of Go, %d of Java", f.processes, f.java) }
@@ -27,8 +27,9 @@ func (f fleet) String() string { return fmt.Sprintf("%d of Go, %d of Java", f.pr
 // beside returns the fleet with as many threads, all of Java.
 func (f fleet) beside() fleet { return fleet{0, f.processes + f.java} }
 
-// Processes of this library and of Redisson want the same object all the time. No thread gets more than twice as
-// much as a thread of the other side, and Java threads wait no longer than among themselves.
+// Processes of this library and of Redisson want the same object all the time. No thread gets more
+// than twice as much as a thread of the other side, and Java threads wait no longer than among
+// themselves.
 func TestMixedFleetShares(t *testing.T) {
 	rig.Long(t)
 	fleets, holds := []fleet{{1, 1}}, []time.Duration{time.Millisecond}

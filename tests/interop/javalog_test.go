@@ -9,8 +9,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// checkLog fails the test if Redisson has logged an error or an exception since the last check. If tests run in
-// parallel, it may belong to another test.
+// checkLog fails the test if Redisson has logged an error or an exception since the last check. If
+// tests run in parallel, it may belong to another test.
 func (j *jvm) checkLog(t *testing.T) {
 	t.Helper()
 	j.mu.Lock()

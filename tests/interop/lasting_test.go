@@ -16,15 +16,15 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// shortLease is the lease, and the watchdog timeout of Redisson, of holds that are renewed until they or their processes
-// end. It is long enough for renewals on a busy machine.
+// shortLease is the lease, and the watchdog timeout of Redisson, of holds that are renewed until
+// they or their processes end. It is long enough for renewals on a busy machine.
 const shortLease = 5 * time.Second
 
 // briefLease is the lease of what is to expire.
 const briefLease = 2 * time.Second
 
-// lasting is something that is held for as long as its process lives, and what waits for it: kinds of locks, "multi" or
-// "permit".
+// lasting is something that is held for as long as its process lives, and what waits for it: kinds
+// of locks, "multi" or "permit".
 type lasting struct {
 	Holds, Waits string
 	Name         string
@@ -47,8 +47,8 @@ func (l lasting) prepare(t *testing.T, client *latchkey.Client) {
 	}
 }
 
-// goAcquire acquires with this library, and waits if wait is positive. Only the end of the client releases what it
-// gets.
+// goAcquire acquires with this library, and waits if wait is positive. Only the end of the client
+// releases what it gets.
 func goAcquire(ctx context.Context, client *latchkey.Client, kind, name string, wait time.Duration) (err error) {
 	var lock latchkey.Locker
 	switch kind {
@@ -104,8 +104,8 @@ func javaGot(t *testing.T, a answer) bool {
 	return assert.NotEmpty(t, value[[]string](t, a))
 }
 
-// holderProcess is a process of this library that holds everything in its arguments until it is killed. Its arguments
-// are the URL and what to hold.
+// holderProcess is a process of this library that holds everything in its arguments until it is
+// killed. Its arguments are the URL and what to hold.
 var holderProcess = rig.Child("holder", func(ctx context.Context, args []string) error {
 	var all []lasting
 	if err := json.Unmarshal([]byte(args[1]), &all); err != nil {

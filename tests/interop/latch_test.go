@@ -128,8 +128,8 @@ func TestLatchOpens(t *testing.T) {
 	})
 }
 
-// Java opens a latch, which removes it, before a process of this library comes. To that process the latch looks as
-// if it was never set. Await passes with UnsetIsOpen only.
+// Java opens a latch, which removes it, before a process of this library comes. To that process the
+// latch looks as if it was never set. Await passes with UnsetIsOpen only.
 func TestGoComesAfterJavaHasOpened(t *testing.T) {
 	t.Parallel()
 	eachCommonLatch(t, func(t *testing.T, g *commonLatch) {
@@ -166,8 +166,8 @@ func TestLatchDeleted(t *testing.T) {
 	})
 }
 
-// A deletion by Redisson wakes none of its own awaiters, and here counts as an open latch, because it removes the same
-// key as the last count.
+// A deletion by Redisson wakes none of its own awaiters, and here counts as an open latch, because
+// it removes the same key as the last count.
 func TestLatchDeletedByJava(t *testing.T) {
 	t.Parallel()
 	eachCommonLatch(t, func(t *testing.T, g *commonLatch) {

@@ -43,7 +43,8 @@ func (m *meeting) pass(ctx context.Context) (bool, error) {
 	if _, err := latch.CountDown(ctx); err != nil {
 		return false, err
 	}
-	// A Redisson client that opens the latch removes the key: the round that Await looks for may already be over.
+	// A Redisson client that opens the latch removes the key: the round that Await looks for may
+	// already be over.
 	if err := latch.Await(ctx, latchkey.UnsetIsOpen(), latchkey.Wait(patience)); err != nil {
 		return false, fmt.Errorf("%s: %w", name, err)
 	}

@@ -32,8 +32,8 @@ func TestNameMapper(t *testing.T) {
 	})
 }
 
-// Redisson before 3.52.0 maps the name of a fair lock, but not those of its queue and its deadlines. On a cluster these
-// keys end up in several slots.
+// Redisson before 3.52.0 maps the name of a fair lock, but not those of its queue and its
+// deadlines. On a cluster these keys end up in several slots.
 func TestQueueIsNotMapped(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, version string) {

@@ -12,8 +12,8 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// The non-reentrant locks of Redisson, which only newer versions have, and the locks of this library exclude and wake
-// each other.
+// The non-reentrant locks of Redisson, which only newer versions have, and the locks of this
+// library exclude and wake each other.
 func TestNonReentrant(t *testing.T) {
 	t.Parallel()
 	where := here(t)
@@ -49,7 +49,8 @@ func TestNonReentrant(t *testing.T) {
 	}
 }
 
-// In Redisson's asynchronous calls, the caller passes a number as the owner. Here that is an owner like any other.
+// In Redisson's asynchronous calls, the caller passes a number as the owner. Here that is an owner
+// like any other.
 func TestOwnersByNumber(t *testing.T) {
 	t.Parallel()
 	eachCommonLock(t, []string{"lock", "fair", "write"}, latchkey.Options{}, func(t *testing.T, p *commonLock) {
@@ -68,9 +69,9 @@ func TestOwnersByNumber(t *testing.T) {
 	})
 }
 
-// A process of this library may enter the hold of a Redisson thread. The lock is free when both have left, in
-// whichever order; Redisson takes the guest for a re-entry. Redisson's lease must not be shorter than the guest's,
-// because it sets the TTL of the lock.
+// A process of this library may enter the hold of a Redisson thread. The lock is free when both
+// have left, in whichever order; Redisson takes the guest for a re-entry. Redisson's lease must not
+// be shorter than the guest's, because it sets the TTL of the lock.
 func TestGuestOfJava(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, version string) {

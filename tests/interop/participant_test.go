@@ -14,8 +14,8 @@ import (
 // patience is how long a test waits for something that another step of it will release.
 const patience = 45 * time.Second
 
-// participant is how one side holds something and waits for it. The tests in which something goes from one side to the
-// other use one participant of each side.
+// participant is how one side holds something and waits for it. The tests in which something goes
+// from one side to the other use one participant of each side.
 type participant struct {
 	hold    func()
 	release func() time.Time        // returns when it began
@@ -26,8 +26,8 @@ type participant struct {
 // participants returns both participants for a test of one primitive, with a new name.
 type participants func(t *testing.T, g *latchkey.Client, j *java, name string) (goSide, javaSide participant)
 
-// allParticipants are the primitives whose waiters are woken by messages. Spin locks are separate. A side of a
-// read/write lock waits for a holder of the other side.
+// allParticipants are the primitives whose waiters are woken by messages. Spin locks are separate.
+// A side of a read/write lock waits for a holder of the other side.
 var allParticipants = map[string]participants{
 	"lock":        lockParticipants("lock", "lock"),
 	"fenced":      lockParticipants("fenced", "fenced"),

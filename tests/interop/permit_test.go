@@ -73,7 +73,8 @@ func (b *commonPermits) javaAcquire(n int, lease time.Duration) []string {
 	return value[[]string](b.t, b.do("permit.acquire", f))
 }
 
-// left compares what both sides report as the rest of a permit's lease. Redisson before 3.41 cannot report it.
+// left compares what both sides report as the rest of a permit's lease. Redisson before 3.41 cannot
+// report it.
 func (b *commonPermits) left(id string, want time.Duration) {
 	b.t.Helper()
 	got, err := b.s.RemainingLease(within(b.t, soon), id)
@@ -91,8 +92,8 @@ func (b *commonPermits) left(id string, want time.Duration) {
 	assert.InDelta(b.t, want, javas, float64(5*time.Second), "for Java")
 }
 
-// The queries of both sides see every operation on permits by one side. Permits go from one side to the other by their
-// IDs.
+// The queries of both sides see every operation on permits by one side. Permits go from one side to
+// the other by their IDs.
 func TestPermitQueries(t *testing.T) {
 	t.Parallel()
 	eachCommonPermits(t, latchkey.Options{}, func(t *testing.T, b *commonPermits) {
@@ -172,7 +173,8 @@ func TestPermitsAtOnce(t *testing.T) {
 	})
 }
 
-// A permit whose lease is over returns on both sides, whichever side held it. A holder on the other side learns of it.
+// A permit whose lease is over returns on both sides, whichever side held it. A holder on the other
+// side learns of it.
 func TestPermitsExpire(t *testing.T) {
 	t.Parallel()
 	eachCommonPermits(t, latchkey.Options{Lease: briefLease, Tuning: latchkey.Tuning{PollCeiling: time.Second}}, func(t *testing.T, b *commonPermits) {

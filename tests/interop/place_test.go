@@ -63,8 +63,8 @@ func (p place) connect(t *testing.T, options ...latchkey.Options) *latchkey.Clie
 	return client
 }
 
-// java opens a client of Redisson there, in the shared JVM of a version. Settings have the names from Redisson's
-// documentation.
+// java opens a client of Redisson there, in the shared JVM of a version. Settings have the names
+// from Redisson's documentation.
 func (p place) java(t *testing.T, version string, settings ...fields) *java {
 	t.Helper()
 	return p.javaIn(t, sharedJVM(t, version), settings...)

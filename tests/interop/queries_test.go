@@ -48,7 +48,8 @@ func (p place) newCommonLock(t *testing.T, client *latchkey.Client, j *java, kin
 	}
 }
 
-// as returns the client for a subtest, which gets its own threads. A failure is that of the subtest.
+// as returns the client for a subtest, which gets its own threads. A failure is that of the
+// subtest.
 func (c *java) as(t *testing.T) *java {
 	t.Helper()
 	return &java{t: t, jvm: c.jvm, id: c.id, scope: fmt.Sprint(clients.Add(1), "-")}

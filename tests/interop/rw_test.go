@@ -92,8 +92,8 @@ func (s *commonRWLock) free() {
 	}
 }
 
-// When a reader leaves, the others of either side keep reading and nobody can write, even after the lease of the first
-// reader.
+// When a reader leaves, the others of either side keep reading and nobody can write, even after the
+// lease of the first reader.
 func TestReadersOfBothSides(t *testing.T) {
 	t.Parallel()
 	short := latchkey.Options{Lease: shortLease}
@@ -129,7 +129,8 @@ func TestReadersOfBothSides(t *testing.T) {
 	})
 }
 
-// A writer of Redisson that keeps reading lets in readers of both sides, but no writer until it has left.
+// A writer of Redisson that keeps reading lets in readers of both sides, but no writer until it has
+// left.
 func TestJavaDowngrade(t *testing.T) {
 	t.Parallel()
 	eachCommonRWLock(t, latchkey.Options{}, nil, func(t *testing.T, s *commonRWLock) {
@@ -177,8 +178,8 @@ func TestGoDowngrade(t *testing.T) {
 	})
 }
 
-// A writer of this library that has also entered the read side, and leaves the write side first, is a reader for
-// Redisson.
+// A writer of this library that has also entered the read side, and leaves the write side first, is
+// a reader for Redisson.
 func TestGoWriterReads(t *testing.T) {
 	t.Parallel()
 	eachCommonRWLock(t, latchkey.Options{}, nil, func(t *testing.T, s *commonRWLock) {

@@ -14,9 +14,9 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// A killed reader of this library does not keep writers out after the Redisson readers next to it have left. Redisson
-// before 4.4.0 renews the leases of all readers, including dead ones, as long as one of its own reads. After that the
-// behavior is the same.
+// A killed reader of this library does not keep writers out after the Redisson readers next to it
+// have left. Redisson before 4.4.0 renews the leases of all readers, including dead ones, as long
+// as one of its own reads. After that the behavior is the same.
 func TestKilledGoReader(t *testing.T) {
 	rig.Long(t)
 	t.Parallel()
@@ -43,7 +43,8 @@ func TestKilledGoReader(t *testing.T) {
 	})
 }
 
-// A killed reader of Redisson does not keep writers out for longer than its lease plus a lease of ours.
+// A killed reader of Redisson does not keep writers out for longer than its lease plus a lease of
+// ours.
 func TestKilledJavaReader(t *testing.T) {
 	rig.Long(t)
 	t.Parallel()
@@ -79,9 +80,9 @@ func merge(all ...fields) fields {
 	return merged
 }
 
-// The watchdog of a Redisson reader sets the TTL of the lock to its own timeout, even if a reader of this library has a
-// longer lease. Before 4.4.0 it also sets the lease of that reader. The page on compatibility says what follows from
-// this. If this test fails, Redisson has changed.
+// The watchdog of a Redisson reader sets the TTL of the lock to its own timeout, even if a reader
+// of this library has a longer lease. Before 4.4.0 it also sets the lease of that reader. The page
+// on compatibility says what follows from this. If this test fails, Redisson has changed.
 func TestJavaReaderCutsLongLease(t *testing.T) {
 	t.Parallel()
 	watchdog := fields{"lockWatchdogTimeout": shortLease.Milliseconds()}
@@ -107,8 +108,8 @@ func TestJavaReaderCutsLongLease(t *testing.T) {
 	})
 }
 
-// A lease of this library that Redisson ended by force does not count as a reader. It would hide a reader of Redisson,
-// whose lock must not be cut to a lease of ours.
+// A lease of this library that Redisson ended by force does not count as a reader. It would hide a
+// reader of Redisson, whose lock must not be cut to a lease of ours.
 func TestForcedReaderIsForgotten(t *testing.T) {
 	t.Parallel()
 	eachCommonRWLock(t, latchkey.Options{}, nil, func(t *testing.T, s *commonRWLock) {

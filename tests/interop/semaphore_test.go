@@ -114,7 +114,8 @@ func TestSemaphoreWakers(t *testing.T) {
 	})
 }
 
-// A debt that Java makes is announced with a negative number, and waiters of this library keep waiting.
+// A debt that Java makes is announced with a negative number, and waiters of this library keep
+// waiting.
 func TestDebtIsNoWakeUp(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, version string) {

@@ -11,8 +11,9 @@ import (
 	"github.com/latchkey-go/latchkey/tests/rig"
 )
 
-// A spin lock of this library wakes a caller that waits for the same name with an ordinary lock of Redisson. A spin
-// lock of Redisson wakes nobody: an ordinary lock of this library tries again after its poll ceiling.
+// A spin lock of this library wakes a caller that waits for the same name with an ordinary lock of
+// Redisson. A spin lock of Redisson wakes nobody: an ordinary lock of this library tries again
+// after its poll ceiling.
 func TestSpinAndOrdinary(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(t *testing.T, version string) {

@@ -46,9 +46,9 @@ func before(t *testing.T, version string, major, minor int) bool {
 	return ma < major || ma == major && mi < minor
 }
 
-// fairHangs reports whether fair waiters of a version keep sleeping when the holder has died. Before 3.32.0 a
-// waiter that is refused after the time of its first hint gets a negative hint, which Redisson takes for no limit.
-// This also happens with Java holders.
+// fairHangs reports whether fair waiters of a version keep sleeping when the holder has died.
+// Before 3.32.0 a waiter that is refused after the time of its first hint gets a negative hint,
+// which Redisson takes for no limit. This also happens with Java holders.
 func fairHangs(t *testing.T, version string) bool { t.Helper(); return before(t, version, 3, 32) }
 
 // fairWaitFixed reports whether a version lacks the setting fairLockWaitTimeout.

@@ -13,17 +13,19 @@ import (
 )
 
 const (
-	// wakeCeiling is how long a waiter of ours sleeps here if no message reaches it. A waiter of Redisson sleeps until
-	// the lease is over, 30 s.
+	// wakeCeiling is how long a waiter of ours sleeps here if no message reaches it. A waiter of
+	// Redisson sleeps until the lease is over, 30 s.
 	wakeCeiling = 29 * time.Second
-	// wakeLimit is far below that, and far above what a busy machine needs: the medians are a few milliseconds.
+	// wakeLimit is far below that, and far above what a busy machine needs: the medians are a few
+	// milliseconds.
 	wakeLimit = 15 * time.Second
 )
 
 // wakeRounds returns how often each side wakes the other.
 func wakeRounds() int { return max(rig.Sized(10), 2) }
 
-// A release on one side wakes a waiter on the other by a message, not by a poll or the end of a lease.
+// A release on one side wakes a waiter on the other by a message, not by a poll or the end of a
+// lease.
 func TestWakeUp(t *testing.T) {
 	eachVersion(t, func(t *testing.T, version string) {
 		where := here(t)
@@ -77,7 +79,8 @@ func (s stage) measure(t *testing.T, both participants, rounds int) {
 	report(t, "Go releases, Java acquires", toJava)
 }
 
-// pass makes one participant hold and release what the other waits for, and returns how long the hand-over took.
+// pass makes one participant hold and release what the other waits for, and returns how long the
+// hand-over took.
 func (s stage) pass(t *testing.T, name string, from, to participant) time.Duration {
 	t.Helper()
 	from.hold()

@@ -52,8 +52,8 @@ func TestGoHoldsAreRenewed(t *testing.T) {
 	})
 }
 
-// Holds of Redisson survive two of its watchdog timeouts while this library contends for them. Redisson does not renew
-// permits.
+// Holds of Redisson survive two of its watchdog timeouts while this library contends for them.
+// Redisson does not renew permits.
 func TestJavaHoldsAreRenewed(t *testing.T) {
 	rig.Long(t)
 	t.Parallel()
@@ -78,8 +78,8 @@ func TestJavaHoldsAreRenewed(t *testing.T) {
 	})
 }
 
-// recovery is how soon after the death of a holder there must be a new one: the lease, and the time that a waiter needs
-// to notice on a busy machine.
+// recovery is how soon after the death of a holder there must be a new one: the lease, and the time
+// that a waiter needs to notice on a busy machine.
 const recovery = shortLease + wakeLimit
 
 // What a killed JVM held goes to Go when its lease is over.

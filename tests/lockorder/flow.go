@@ -161,7 +161,8 @@ func (a *analysis) waits(instr ssa.Instruction) bool {
 	return false
 }
 
-// reports reports whether a goroutine sends something when it is done: then somebody may wait for it.
+// reports reports whether a goroutine sends something when it is done: then somebody may wait for
+// it.
 func reports(g *ssa.Go) bool {
 	f := literal(g.Call.Value)
 	if f == nil {

@@ -1,9 +1,10 @@
 // Package lockorder finds out from source code which mutexes are locked while others are held.
 //
-// It follows all ways through each function and through the functions that it calls, including calls by interfaces and
-// function values as far as their flow is known. It does not distinguish values of a type: two mutexes that are the
-// same field count as one. A goroutine starts with nothing held, but a goroutine that is waited for counts as called,
-// because it belongs to a local [sync.WaitGroup] or sends its result.
+// It follows all ways through each function and through the functions that it calls, including
+// calls by interfaces and function values as far as their flow is known. It does not distinguish
+// values of a type: two mutexes that are the same field count as one. A goroutine starts with
+// nothing held, but a goroutine that is waited for counts as called, because it belongs to a local
+// [sync.WaitGroup] or sends its result.
 package lockorder
 
 import (
@@ -24,8 +25,8 @@ import (
 // Nesting means that one mutex is locked while another is held.
 type Nesting struct{ Held, Taken string }
 
-// Order is what code does with its mutexes. The name of a mutex is its type and field, with its package unless that
-// package has the shortest path of all.
+// Order is what code does with its mutexes. The name of a mutex is its type and field, with its
+// package unless that package has the shortest path of all.
 type Order struct {
 	Mutexes  []string
 	Nestings map[Nesting][]string // each with the calls that lead to one of its places
@@ -37,8 +38,8 @@ const (
 	Foreign = "foreign code" // given to the package, or unknown
 )
 
-// Of analyses packages in a folder. In addition to those of package sync, types of these packages with the given names
-// are mutexes.
+// Of analyses packages in a folder. In addition to those of package sync, types of these packages
+// with the given names are mutexes.
 func Of(dir string, mutexTypes []string, patterns ...string) (*Order, error) {
 	loaded, err := packages.Load(&packages.Config{Mode: packages.LoadSyntax, Dir: dir}, patterns...)
 	own := map[*types.Package]bool{}
@@ -92,8 +93,8 @@ func (a *analysis) functionsOf(prog *ssa.Program) map[*ssa.Function]bool {
 	return all
 }
 
-// learnCalls records which function calls which. If the flow of values says nothing about a call of a method of our own
-// interfaces, all types that have the method are possible.
+// learnCalls records which function calls which. If the flow of values says nothing about a call of
+// a method of our own interfaces, all types that have the method are possible.
 func (a *analysis) learnCalls(fine, coarse *callgraph.Graph) {
 	add := func(g *callgraph.Graph, wanted func(ssa.CallInstruction) bool) {
 		for _, node := range g.Nodes {
@@ -116,12 +117,12 @@ func (a *analysis) learnCalls(fine, coarse *callgraph.Graph) {
 	})
 }
 
-// apart are functions of other packages that call their argument in a goroutine of its own, or leave the call to
-// others.
+// apart are functions of other packages that call their argument in a goroutine of its own, or
+// leave the call to others.
 var apart = []string{"(*sync.WaitGroup).Go", "time.AfterFunc", "context.AfterFunc", "sync.OnceFunc"}
 
-// targets returns the functions with known code that a call calls before it returns. A function of another package
-// calls the functions that are its arguments.
+// targets returns the functions with known code that a call calls before it returns. A function of
+// another package calls the functions that are its arguments.
 func (a *analysis) targets(site ssa.CallInstruction) (targets []*ssa.Function) {
 	name := ""
 	for _, callee := range a.callees[site] {
@@ -142,8 +143,8 @@ func (a *analysis) targets(site ssa.CallInstruction) (targets []*ssa.Function) {
 	return targets
 }
 
-// waitedFor reports whether a goroutine belongs to a group that is a variable of the function that starts it, which
-// then waits for it.
+// waitedFor reports whether a goroutine belongs to a group that is a variable of the function that
+// starts it, which then waits for it.
 func waitedFor(name string, args []ssa.Value) bool {
 	if name != "(*sync.WaitGroup).Go" {
 		return false
@@ -165,8 +166,9 @@ func literal(v ssa.Value) *ssa.Function {
 	return nil
 }
 
-// unknown reports whether a call calls code of the program or unknown code. The cancel functions and contexts of
-// package context, and rueidis, count as known: they do not call back before they return.
+// unknown reports whether a call calls code of the program or unknown code. The cancel functions
+// and contexts of package context, and rueidis, count as known: they do not call back before they
+// return.
 func (a *analysis) unknown(site ssa.CallInstruction) bool {
 	c := site.Common()
 	if _, builtin := c.Value.(*ssa.Builtin); builtin || len(a.callees[site]) > 0 || c.StaticCallee() != nil {

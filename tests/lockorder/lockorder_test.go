@@ -47,8 +47,8 @@ func table(t *testing.T) map[string]row {
 	return rows
 }
 
-// The library locks its mutexes in the order that mutexorder.go documents. Under short ones it neither waits nor calls
-// foreign code.
+// The library locks its mutexes in the order that mutexorder.go documents. Under short ones it
+// neither waits nor calls foreign code.
 func TestOrderOfMutexes(t *testing.T) {
 	t.Parallel()
 	rows := table(t)

@@ -47,8 +47,8 @@ func (a *analysis) isMutex(t types.Type) bool {
 	return pkg.Path() == "sync" && (name == "Mutex" || name == "RWMutex") || a.own[pkg] && slices.Contains(a.mutexTypes, name)
 }
 
-// failed returns the mutexes that are not held on one of the ways out of a block, because the call that should have
-// locked them has failed, with an error or false.
+// failed returns the mutexes that are not held on one of the ways out of a block, because the call
+// that should have locked them has failed, with an error or false.
 func (a *analysis) failed(b *ssa.BasicBlock, way int) set {
 	branch, is := b.Instrs[len(b.Instrs)-1].(*ssa.If)
 	if !is {
@@ -125,7 +125,8 @@ func (a *analysis) pointed(v ssa.Value, seen map[ssa.Value]bool) (s set) {
 	return s
 }
 
-// stores returns what a variable may hold: the values stored in it, or its value outside the closure that uses it.
+// stores returns what a variable may hold: the values stored in it, or its value outside the
+// closure that uses it.
 func stores(v ssa.Value) (values []ssa.Value) {
 	if free, is := v.(*ssa.FreeVar); is {
 		closure := free.Parent()
@@ -163,7 +164,8 @@ func (a *analysis) results(v ssa.Value, i int, seen map[ssa.Value]bool) (s set) 
 	return s
 }
 
-// field returns the mutex that is a field of a struct. All instances of a generic struct count as one.
+// field returns the mutex that is a field of a struct. All instances of a generic struct count as
+// one.
 func (a *analysis) field(v *ssa.FieldAddr) set {
 	holder := v.X.Type().Underlying().(*types.Pointer).Elem()
 	field := holder.Underlying().(*types.Struct).Field(v.Field)

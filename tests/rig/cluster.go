@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// clusterTimeout is how long a node of a test's own cluster may be silent before the others consider
-	// it dead.
+	// clusterTimeout is how long a node of a test's own cluster may be silent before the others
+	// consider it dead.
 	clusterTimeout = 1500 * time.Millisecond
 	// healPatience is how long a topology may take to be whole again.
 	healPatience = time.Minute
@@ -22,19 +22,20 @@ const (
 type Cluster struct {
 	ensemble
 
-	// moving is held while keys move: a node that is sending a key serves nobody, so two nodes that send
-	// keys to each other would deadlock.
+	// moving is held while keys move: a node that is sending a key serves nobody, so two nodes that
+	// send keys to each other would deadlock.
 	moving *sync.Mutex
 }
 
-// NewCluster starts a cluster in which each master has a replica, and waits until all of its nodes agree.
+// NewCluster starts a cluster in which each master has a replica, and waits until all of its nodes
+// agree.
 func NewCluster(tb testing.TB) *Cluster {
 	tb.Helper()
 	return newCluster(tb, 1, clusterTimeout)
 }
 
-// NewStubbornCluster starts a cluster without replicas in which no node is ever considered dead: a paused
-// master keeps its slots.
+// NewStubbornCluster starts a cluster without replicas in which no node is ever considered dead: a
+// paused master keeps its slots.
 func NewStubbornCluster(tb testing.TB) *Cluster {
 	tb.Helper()
 	return newCluster(tb, 0, nobodyDies)
@@ -86,8 +87,9 @@ func tryCluster(masters, replicas int, timeout time.Duration, settings []string)
 	return nodes, err
 }
 
-// setTimeout sets how long others may be silent before the node considers them dead. Until the cluster is whole that
-// is for ever: on a busy machine a start takes longer than the timeout, and the placeholders would count as dead.
+// setTimeout sets how long others may be silent before the node considers them dead. Until the
+// cluster is whole that is for ever: on a busy machine a start takes longer than the timeout, and
+// the placeholders would count as dead.
 func (n *node) setTimeout(timeout time.Duration) error {
 	const name = "cluster-node-timeout"
 	millis := strconv.FormatInt(timeout.Milliseconds(), 10)
@@ -95,8 +97,8 @@ func (n *node) setTimeout(timeout time.Duration) error {
 	return until(n.Addr()+" has its timeout", func() error { return n.do("CONFIG", "SET", name, millis).Error() })
 }
 
-// replacePlaceholders makes the first nodes take over from the placeholders, makes all nodes forget the
-// placeholders, and waits until all nodes serve.
+// replacePlaceholders makes the first nodes take over from the placeholders, makes all nodes forget
+// the placeholders, and waits until all nodes serve.
 func replacePlaceholders(nodes []*node, masters int, placeholders []*seat) error {
 	for _, n := range nodes[:masters] {
 		if err := n.takeOver(); err != nil {
@@ -151,8 +153,8 @@ func (n *node) serving() error {
 	return err
 }
 
-// led returns nil if every node sees that the planned masters have the slots, and the replicas follow
-// them. A node that forgot a placeholder before it knows its successor would miss slots.
+// led returns nil if every node sees that the planned masters have the slots, and the replicas
+// follow them. A node that forgot a placeholder before it knows its successor would miss slots.
 func led(nodes []*node, masters int) error {
 	for i, n := range nodes {
 		fields, err := n.replication()
@@ -193,8 +195,8 @@ func clusterWhole(nodes []*node, masters int) error {
 	return nil
 }
 
-// content returns nil if the node serves, knows that many nodes, all of them well, and knows that many
-// masters with slots.
+// content returns nil if the node serves, knows that many nodes, all of them well, and knows that
+// many masters with slots.
 func (n *node) content(nodes, masters int) error {
 	if err := n.serving(); err != nil {
 		return err
@@ -254,8 +256,8 @@ func (c *Cluster) Replica(key string) (*Server, *Admin) {
 	return n.Server, c.admin(n)
 }
 
-// Failover promotes the replica of the master that serves a key, with the agreement of that master, and
-// waits until all nodes know.
+// Failover promotes the replica of the master that serves a key, with the agreement of that master,
+// and waits until all nodes know.
 func (c *Cluster) Failover(key string) {
 	c.tb.Helper()
 	from := c.owner(key)

@@ -17,8 +17,8 @@ func (c *Cluster) MoveSlot(key string) {
 // EveryKey selects all keys of a slot.
 func EveryKey(string) bool { return true }
 
-// BeginMove is MoveSlot in steps: moveKeys moves the selected keys of those that are left, and finish
-// ends the move once all have been moved.
+// BeginMove is MoveSlot in steps: moveKeys moves the selected keys of those that are left, and
+// finish ends the move once all have been moved.
 func (c *Cluster) BeginMove(key string) (moveKeys func(which func(key string) bool), finish func()) {
 	c.tb.Helper()
 	slot := strconv.Itoa(Slot(key))
@@ -46,8 +46,8 @@ func (c *Cluster) BeginMove(key string) (moveKeys func(which func(key string) bo
 	return moveKeys, finish
 }
 
-// Disagree makes two masters, one of which owns the slot of a key, each consider the other the owner,
-// until agree is called.
+// Disagree makes two masters, one of which owns the slot of a key, each consider the other the
+// owner, until agree is called.
 func (c *Cluster) Disagree(key string) (agree func()) {
 	c.tb.Helper()
 	slot, owner := strconv.Itoa(Slot(key)), c.owner(key)
@@ -60,8 +60,8 @@ func (c *Cluster) Disagree(key string) (agree func()) {
 	}
 }
 
-// handOver tells all masters who owns a slot, and returns nil once they know. While several slots move,
-// an outdated claim may make a node forget one of them.
+// handOver tells all masters who owns a slot, and returns nil once they know. While several slots
+// move, an outdated claim may make a node forget one of them.
 func (c *Cluster) handOver(slot string, to *node) error {
 	masters, err := leaders(c.nodes)
 	if err != nil {

@@ -64,7 +64,8 @@ func (e *ensemble) search(what string, find func() (*node, error)) *node {
 	return found
 }
 
-// order has a node execute a command that may be executed twice, and repeats it until the node answers.
+// order has a node execute a command that may be executed twice, and repeats it until the node
+// answers.
 func (e *ensemble) order(n *node, words ...string) {
 	e.tb.Helper()
 	var refusal error
@@ -84,8 +85,8 @@ func (e *ensemble) order(n *node, words ...string) {
 // orderAgainAfter is more than a server takes to carry out an order, or to give up.
 const orderAgainAfter = 10 * time.Second
 
-// insist gives an order, and repeats it after a while until it is carried out: on a busy machine a server may not
-// answer, or may give up what it was told to do.
+// insist gives an order, and repeats it after a while until it is carried out: on a busy machine a
+// server may not answer, or may give up what it was told to do.
 func (e *ensemble) insist(what string, order, done func() error) {
 	e.tb.Helper()
 	var last time.Time

@@ -8,8 +8,8 @@ import (
 // pollEvery is how often a condition is checked.
 const pollEvery = 5 * time.Millisecond
 
-// Eventually waits until check returns nil. If that takes longer than within, it fails the test and reports what
-// and the last error of check.
+// Eventually waits until check returns nil. If that takes longer than within, it fails the test and
+// reports what and the last error of check.
 func Eventually(tb testing.TB, within time.Duration, what string, check func() error) {
 	tb.Helper()
 	deadline := time.After(within)
@@ -27,7 +27,8 @@ func Eventually(tb testing.TB, within time.Duration, what string, check func() e
 	}
 }
 
-// Await waits until the channel delivers or closes, and fails the test if that takes longer than within.
+// Await waits until the channel delivers or closes, and fails the test if that takes longer than
+// within.
 func Await[T any](tb testing.TB, within time.Duration, what string, c <-chan T) T {
 	tb.Helper()
 	timer := time.NewTimer(within)
@@ -41,8 +42,8 @@ func Await[T any](tb testing.TB, within time.Duration, what string, c <-chan T) 
 	}
 }
 
-// Throughout checks a condition repeatedly during a period, and fails the test at the first check that fails. A
-// check that begins after the period, because the machine was busy, does not count.
+// Throughout checks a condition repeatedly during a period, and fails the test at the first check
+// that fails. A check that begins after the period, because the machine was busy, does not count.
 func Throughout(tb testing.TB, during time.Duration, what string, check func() error) {
 	tb.Helper()
 	start, end := time.Now(), time.After(during)

@@ -10,8 +10,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// FillDisk makes the masters fail to save their data, as on a full disk: they refuse writes and PING with MISCONF
-// until repair is called. They have to run on this machine.
+// FillDisk makes the masters fail to save their data, as on a full disk: they refuse writes and
+// PING with MISCONF until repair is called. They have to run on this machine.
 func (a *Admin) FillDisk() (repair func()) {
 	a.tb.Helper()
 	var obstacles []string

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Goroutines returns a group for goroutines that may fail the test. The test does not end before they do: one that
-// fails a test that has ended would end the whole run.
+// Goroutines returns a group for goroutines that may fail the test. The test does not end before
+// they do: one that fails a test that has ended would end the whole run.
 func Goroutines(tb testing.TB) *sync.WaitGroup {
 	tb.Helper()
 	all := new(sync.WaitGroup)

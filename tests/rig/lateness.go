@@ -33,8 +33,9 @@ func InTime(tb testing.TB, try func(before int) error) error {
 	return nil
 }
 
-// WatchLateness measures how late this process is scheduled, until worst is called, which returns the
-// maximum. If server is not nil, it is pinged each time, and what the answer takes is part of the lateness.
+// WatchLateness measures how late this process is scheduled, until worst is called, which returns
+// the maximum. If server is not nil, it is pinged each time, and what the answer takes is part of
+// the lateness.
 func WatchLateness(server rueidis.Client) (worst func() time.Duration) {
 	done, result := make(chan struct{}), make(chan time.Duration)
 	go func() {

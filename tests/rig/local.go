@@ -87,8 +87,8 @@ func newProcess(port int, settings ...string) (*localProcess, error) {
 	return &localProcess{binary: binary, dir: dir, port: port, args: settings}, nil
 }
 
-// newDir makes a directory in memory if it can. Nodes of a cluster, Sentinels and replicas write to disk and wait for it
-// before they answer: on a busy disk a failover would take ten times as long.
+// newDir makes a directory in memory if it can. Nodes of a cluster, Sentinels and replicas write to
+// disk and wait for it before they answer: on a busy disk a failover would take ten times as long.
 func newDir() (string, error) {
 	const name = "latchkey-rig-"
 	if dir, err := os.MkdirTemp("/dev/shm", name); err == nil {

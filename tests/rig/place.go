@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// place is a test and the goroutine that runs it. What belongs to a test may be used in its subtests and in other
-// goroutines, where FailNow of the test would end the whole process, or only that goroutine.
+// place is a test and the goroutine that runs it. What belongs to a test may be used in its
+// subtests and in other goroutines, where FailNow of the test would end the whole process, or only
+// that goroutine.
 type place struct {
 	testing.TB
 	goroutine string
@@ -20,7 +21,8 @@ func here(tb testing.TB) place {
 	return place{tb, goroutine()}
 }
 
-// Fatalf fails the test. Outside the goroutine of the test it returns, and the caller continues with what it has.
+// Fatalf fails the test. Outside the goroutine of the test it returns, and the caller continues
+// with what it has.
 func (p place) Fatalf(format string, args ...any) {
 	p.Helper()
 	if goroutine() == p.goroutine {

@@ -17,8 +17,8 @@ type judge struct {
 func (j *judge) Errorf(string, ...any) { j.errors++ }
 func (j *judge) Fatalf(string, ...any) { j.fatal++ }
 
-// What belongs to a test does not call its FailNow in another goroutine, such as that of a parallel subtest, which Go
-// answers with the end of the process.
+// What belongs to a test does not call its FailNow in another goroutine, such as that of a parallel
+// subtest, which Go answers with the end of the process.
 func TestFailuresInOtherGoroutines(t *testing.T) {
 	j := &judge{TB: t}
 	admin := rig.NewAdmin(j, rig.Shared())

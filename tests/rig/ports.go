@@ -15,8 +15,8 @@ import (
 // The rig assigns ports one after the other, below those that the system assigns to outgoing
 // connections. So the port of a stopped server or of a cut link does not soon belong to another
 // server, to which a client would then connect by mistake. Processes that run side by side take
-// their ports from different blocks. Otherwise two of them could find the same port free, and the one
-// whose server starts later would use the server of the other.
+// their ports from different blocks. Otherwise two of them could find the same port free, and the
+// one whose server starts later would use the server of the other.
 const (
 	firstPort = 10000
 	portCount = 10000

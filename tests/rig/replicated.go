@@ -15,8 +15,8 @@ type Replicated struct {
 	Replicas []*Server
 }
 
-// NewReplicated starts a master and that many replicas, and waits until all of them are in step. Replication
-// lags by lag.
+// NewReplicated starts a master and that many replicas, and waits until all of them are in step.
+// Replication lags by lag.
 func NewReplicated(tb testing.TB, replicas int, lag time.Duration) *Replicated {
 	tb.Helper()
 	Need(tb, Topology)
@@ -59,9 +59,9 @@ func (r *Replicated) Promote(i int) *Server {
 	return r.Replicas[i]
 }
 
-// Swap makes a replica the master, makes the former master its replica, and returns the new master. Nothing is
-// lost: the former master executes no writes from the time at which it refuses them until meanwhile has
-// returned.
+// Swap makes a replica the master, makes the former master its replica, and returns the new master.
+// Nothing is lost: the former master executes no writes from the time at which it refuses them
+// until meanwhile has returned.
 func (r *Replicated) Swap(i int, meanwhile func(master *Server)) *Server {
 	r.tb.Helper()
 	former, next := NewAdmin(r.tb, r.Master), r.Replicas[i]

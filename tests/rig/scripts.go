@@ -30,8 +30,8 @@ func (c Command) Script() string {
 	return ""
 }
 
-// misfit returns an error if a command runs a script of the library with another number of keys or arguments than its
-// header has.
+// misfit returns an error if a command runs a script of the library with another number of keys or
+// arguments than its header has.
 func (c Command) misfit() error {
 	name := c.Script()
 	if name == "" {

@@ -49,8 +49,8 @@ func startSentinel(replicas, watchers int, down time.Duration, settings []string
 	return nodes, watching, nil
 }
 
-// setDown sets how long a server may be silent before a Sentinel considers it dead. Until the Sentinels see all that is
-// for ever: a busy machine may be silent for longer.
+// setDown sets how long a server may be silent before a Sentinel considers it dead. Until the
+// Sentinels see all that is for ever: a busy machine may be silent for longer.
 func (n *node) setDown(down time.Duration) error {
 	return until(n.Addr()+" has its timeout", func() error {
 		return n.do("SENTINEL", "SET", masterSet, "down-after-milliseconds", strconv.FormatInt(down.Milliseconds(), 10),

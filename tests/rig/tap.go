@@ -12,8 +12,8 @@ import (
 // library gets other keys or arguments than its header has. It passes on commands that only set
 // up or probe a connection, and neither records nor counts them.
 //
-// In front of a topology it is one tap for the connections to all data nodes; clients reach it through
-// [Server.Route].
+// In front of a topology it is one tap for the connections to all data nodes; clients reach it
+// through [Server.Route].
 type Tap struct {
 	tb        testing.TB
 	server    *Server
@@ -114,8 +114,8 @@ func (t *Tap) accept(i int) {
 	}
 }
 
-// Redirect puts the tap in front of another server with the same number of ends, like a fixed address
-// in a failover. It closes all connections.
+// Redirect puts the tap in front of another server with the same number of ends, like a fixed
+// address in a failover. It closes all connections.
 func (t *Tap) Redirect(server *Server) {
 	t.mu.Lock()
 	t.ends = server.ends()
@@ -123,16 +123,16 @@ func (t *Tap) Redirect(server *Server) {
 	t.Cut()
 }
 
-// RedirectNew is Redirect for new connections only: those that are open stay with the previous server,
-// as behind the fixed address of a managed service.
+// RedirectNew is Redirect for new connections only: those that are open stay with the previous
+// server, as behind the fixed address of a managed service.
 func (t *Tap) RedirectNew(server *Server) {
 	t.mu.Lock()
 	t.ends = server.ends()
 	t.mu.Unlock()
 }
 
-// RedirectCommands is Redirect for all connections except those that have subscribed, which stay with
-// the previous server.
+// RedirectCommands is Redirect for all connections except those that have subscribed, which stay
+// with the previous server.
 func (t *Tap) RedirectCommands(server *Server) {
 	t.mu.Lock()
 	t.ends = server.ends()
@@ -146,8 +146,8 @@ func (t *Tap) end(i int) string {
 	return t.ends[i]
 }
 
-// open connects to the server and moves data in both directions. If the server is down, the client's
-// connection ends at once.
+// open connects to the server and moves data in both directions. If the server is down, the
+// client's connection ends at once.
 func (t *Tap) open(client net.Conn, i int) {
 	end := t.end(i)
 	upstream, err := net.Dial("tcp", end)

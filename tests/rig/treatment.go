@@ -33,7 +33,8 @@ type Treatment struct {
 	// Answer, if set, is sent to the client as an error instead of sending the command to the
 	// server.
 	Answer string
-	// Instead, if set, is sent to the client as an error in place of the reply to the command, which is executed.
+	// Instead, if set, is sent to the client as an error in place of the reply to the command,
+	// which is executed.
 	Instead string
 	// Lose says what happens to the reply.
 	Lose Loss
@@ -145,7 +146,8 @@ func (t *Tap) Refuse(match Match, text string) (stop func()) {
 	}})
 }
 
-// RefuseGreetings answers the first command on each new connection with an error, until stop is called.
+// RefuseGreetings answers the first command on each new connection with an error, until stop is
+// called.
 func (t *Tap) RefuseGreetings(text string) (stop func()) {
 	return t.addRule(&rule{match: Named("HELLO"), setup: true, left: -1, treatment: func(Command) Treatment {
 		return Treatment{Answer: text}

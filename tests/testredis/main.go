@@ -1,5 +1,6 @@
-// Testredis runs embedded servers for tests whose module does not require miniredis: those of the root. They start
-// it with internal/testredis. It reads an order from each line of the standard input, and answers with a line:
+// Testredis runs embedded servers for tests whose module does not require miniredis: those of the
+// root. They start it with internal/testredis. It reads an order from each line of the standard
+// input, and answers with a line:
 //
 //	start                 starts a server; the answer is its address
 //	time ADDRESS MICROS   stops the clock of a server at a time, in µs since 1970

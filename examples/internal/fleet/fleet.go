@@ -1,5 +1,6 @@
-// Package fleet gives the examples a server and pods. A pod is a client that behaves like the client of a separate
-// process. Your own program does not need this package: it calls [latchkey.Connect] once.
+// Package fleet gives the examples a server and pods. A pod is a client that behaves like the
+// client of a separate process. Your own program does not need this package: it calls
+// [latchkey.Connect] once.
 package fleet
 
 import (
@@ -17,7 +18,8 @@ import (
 // Variable is the environment variable with the URL of the server.
 const Variable = "LATCHKEY_REDIS"
 
-// Prefix precedes all names of the examples, so that they do not collide with other names on a server.
+// Prefix precedes all names of the examples, so that they do not collide with other names on a
+// server.
 const Prefix = "latchkey-example:"
 
 // limit ends an example that hangs.

@@ -137,8 +137,8 @@ func (e *PermitsError) Error() string {
 // Unwrap lets the caller match ErrNotAcquired.
 func (e *PermitsError) Unwrap() error { return ErrNotAcquired }
 
-// WaitError is the error of a call that waits for something other than a lock: it matches some sentinels, and
-// says in its own words what has not happened.
+// WaitError is the error of a call that waits for something other than a lock: it matches some
+// sentinels, and says in its own words what has not happened.
 type WaitError struct {
 	text string
 	is   []error

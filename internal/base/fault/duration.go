@@ -8,8 +8,8 @@ import (
 
 const year = 365 * 24 * time.Hour
 
-// DurationText returns a duration as messages show it. It leaves out minutes and seconds that are zero, as in
-// 5m, and adds the number of years, as in "10 years (87600h)".
+// DurationText returns a duration as messages show it. It leaves out minutes and seconds that are
+// zero, as in 5m, and adds the number of years, as in "10 years (87600h)".
 func DurationText(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {

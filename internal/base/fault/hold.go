@@ -10,8 +10,9 @@ func NotHeld(cause error) error {
 	return errors.Join(ErrNotHeld, cause)
 }
 
-// Unreleased returns the error of a release after the work under the hold has run. It does not match ErrUnavailable,
-// which a failed acquisition does: a caller that repeats its work when the server is unavailable would do it twice.
+// Unreleased returns the error of a release after the work under the hold has run. It does not
+// match ErrUnavailable, which a failed acquisition does: a caller that repeats its work when the
+// server is unavailable would do it twice.
 func Unreleased(err error) error { return &unreleasedError{err} }
 
 type unreleasedError struct{ err error }

@@ -1,5 +1,5 @@
-// Package identity has owners, holders, the ids of clients and permits, and the texts by which people know them: who
-// holds something.
+// Package identity has owners, holders, the ids of clients and permits, and the texts by which
+// people know them: who holds something.
 package identity
 
 import (
@@ -25,8 +25,8 @@ func New(client string, number uint64) Owner { return Owner{client: client, numb
 // OfText returns an owner that cannot re-enter, such as the id of a permit.
 func OfText(text string) Owner { return Owner{text: text} }
 
-// Parse parses the text of an owner of this library, or the id and thread of a Redisson client. Any other text is
-// an ErrInvalid.
+// Parse parses the text of an owner of this library, or the id and thread of a Redisson client. Any
+// other text is an ErrInvalid.
 func Parse(text string) (Owner, error) {
 	client, digits, found := strings.Cut(text, ":")
 	id, err := uuid.Parse(client)
@@ -66,7 +66,8 @@ func (o Owner) IsZero() bool { return o == Owner{} }
 // ClientID returns the id of the client that made the owner, or "".
 func (o Owner) ClientID() string { return o.client }
 
-// Number returns the number of the owner among those of its client, or the thread of a Redisson client.
+// Number returns the number of the owner among those of its client, or the thread of a Redisson
+// client.
 func (o Owner) Number() uint64 { return o.number }
 
 // Reentrant reports whether o has the format of an owner that can re-enter a lock.

@@ -10,21 +10,21 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
-// IsOurPermit reports whether the id of a permit was made by this library: it begins with half of the client's
-// id.
+// IsOurPermit reports whether the id of a permit was made by this library: it begins with half of
+// the client's id.
 func IsOurPermit(id string) bool { return permitShape.MatchString(id) }
 
 var permitShape = regexp.MustCompile(`^[0-9a-f]{12}8[0-9a-f]{19}$`)
 
-// clientBytes is how many bytes of its client's id the id of a permit begins with, and the name of the client's record
-// has. clientLength is their length in the text of the client's id.
+// clientBytes is how many bytes of its client's id the id of a permit begins with, and the name of
+// the client's record has. clientLength is their length in the text of the client's id.
 const (
 	clientBytes  = 8
 	clientLength = 18
 )
 
-// Record returns the record that describes an owner or a permit, and the field of its note there. It
-// returns "" for an owner or permit that this library did not make.
+// Record returns the record that describes an owner or a permit, and the field of its note there.
+// It returns "" for an owner or permit that this library did not make.
 func (o Owner) Record() (record, field string) {
 	switch id := o.text; {
 	case o.client != "" && IsOurs(o.String()):
@@ -48,8 +48,8 @@ const (
 	GroupIndex = 14
 )
 
-// NewPermitIDs makes ids for permits that are requested together. They begin with half of the id of the client, so that
-// others can find out which client has the permits.
+// NewPermitIDs makes ids for permits that are requested together. They begin with half of the id of
+// the client, so that others can find out which client has the permits.
 func NewPermitIDs(client string, number uint64, n int) []string {
 	var id [GroupIndex + 2 - clientBytes]byte
 	binary.BigEndian.PutUint32(id[:], uint32(number))                 //nolint:gosec // a client makes fewer at a time

@@ -1,4 +1,5 @@
-// Package keyspace has the names that objects use in Redis: keys, channels, and their slots in a cluster.
+// Package keyspace has the names that objects use in Redis: keys, channels, and their slots in a
+// cluster.
 package keyspace
 
 import (
@@ -55,8 +56,8 @@ func (n Naming) Keys(name string) (*Keys, error) {
 	return OfKey(name, key), nil
 }
 
-// keyOf maps a name. With a NameMapper only the key counts: the mapper may be there to make keys of names that
-// are none.
+// keyOf maps a name. With a NameMapper only the key counts: the mapper may be there to make keys of
+// names that are none.
 func (n Naming) keyOf(name string) (key string, err error) {
 	if n.Map != nil {
 		key = n.Map(name)

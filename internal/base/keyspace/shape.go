@@ -11,7 +11,8 @@ import (
 )
 
 // The forms of the keys of each kind of object. The scripts follow the same rules in
-// lua/shared/shape_hash.lua and lua/shared/shape_token.lua, and a test gives both the same examples.
+// lua/shared/shape_hash.lua and lua/shared/shape_token.lua, and a test gives both the same
+// examples.
 //
 //	type    content                                          what it is
 //	hash    fields are owners, values are counts             a lock

@@ -38,8 +38,8 @@ func (l *Bound) Valid(now Stamp) time.Duration {
 	return l.Left(now) - Margin(l.D)
 }
 
-// KeptFor is the remaining time for which a lock stays taken. It counts from the answer to the acquisition, by
-// the monotonic clock alone: setting the wall clock forward does not shorten it.
+// KeptFor is the remaining time for which a lock stays taken. It counts from the answer to the
+// acquisition, by the monotonic clock alone: setting the wall clock forward does not shorten it.
 func (l *Bound) KeptFor(now Stamp) time.Duration {
 	if l == nil {
 		return 0

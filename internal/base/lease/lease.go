@@ -1,5 +1,5 @@
-// Package lease has how long something is held, and how long the client can rely on that: stamps of both clocks, leases
-// and their bounds. It only calculates.
+// Package lease has how long something is held, and how long the client can rely on that: stamps of
+// both clocks, leases and their bounds. It only calculates.
 package lease
 
 import (

@@ -25,9 +25,9 @@ func NewTerm(sent Stamp, granted, full, maxHold time.Duration) Term {
 }
 
 // NewGranted returns the term of an owner that was made at that time, and later granted a short
-// lease by the release of another client. The first renewal raises it to what the acquisition wanted,
-// or, if it is renewed, to the full lease. That renewal is not sent at once, however much of the
-// lease is over: a short hold does not need it.
+// lease by the release of another client. The first renewal raises it to what the acquisition
+// wanted, or, if it is renewed, to the full lease. That renewal is not sent at once, however much
+// of the lease is over: a short hold does not need it.
 func NewGranted(made, now Stamp, granted, wanted, full time.Duration, renewed bool) Term {
 	l := NewTerm(made, granted, full, 0)
 	due := max(granted/3-now.Since(made), granted/4)
@@ -94,8 +94,9 @@ func (l *Term) Shorten(sent Stamp, lease time.Duration) {
 	}
 }
 
-// EndIn makes the lease end with the object that it belongs to. It plans a renewal for when a third of that time is
-// over, which finds out whether the object lives longer by then; in the last moments none.
+// EndIn makes the lease end with the object that it belongs to. It plans a renewal for when a third
+// of that time is over, which finds out whether the object lives longer by then; in the last
+// moments none.
 func (l *Term) EndIn(sent Stamp, left time.Duration) {
 	if l.left(sent) <= left {
 		return

@@ -90,8 +90,8 @@ func TestLease_last_renewal_waits_for_what_is_left(t *testing.T) {
 	require.Equal(t, 250*time.Millisecond, granted.RenewalPatience(instant(700*time.Millisecond)))
 }
 
-// A granted lease is short. A short hold needs no renewal, however long its owner has waited. If a renewal fails,
-// there is time for more.
+// A granted lease is short. A short hold needs no renewal, however long its owner has waited. If a
+// renewal fails, there is time for more.
 func TestLease_granted_is_not_renewed_at_once(t *testing.T) {
 	const granted = 5 * time.Second
 	for waited := time.Duration(0); waited <= granted/2; waited += granted / 20 {

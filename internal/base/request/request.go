@@ -33,8 +33,8 @@ type Request struct {
 	UntilComplete bool // see hold.Confinement
 }
 
-// New checks the options of one acquisition. defaultLease and maxHold are those of the client; maxHold is 0 for none.
-// waits says whether the method waits for longer than one attempt.
+// New checks the options of one acquisition. defaultLease and maxHold are those of the client;
+// maxHold is 0 for none. waits says whether the method waits for longer than one attempt.
 func New(defaultLease, maxHold time.Duration, waits bool, settings []Setting) (Request, error) {
 	r := Request{Waits: waits, Lease: defaultLease, RenewLease: defaultLease, OfClient: maxHold, Renew: true}
 	for _, each := range settings {
@@ -82,7 +82,8 @@ func (r *Request) Bound(ctx context.Context) (context.Context, context.CancelFun
 // AwaitsSet reports whether the call waits until somebody has set the value.
 func (r *Request) AwaitsSet() bool { return r.AwaitSet && r.Waits }
 
-// Confines reports whether the request has limits that must wait for the whole of which it acquires a part.
+// Confines reports whether the request has limits that must wait for the whole of which it acquires
+// a part.
 func (r *Request) Confines() bool { return r.Waits && (!r.Renew || r.MaxHold > 0) }
 
 func (r *Request) apply(s Setting) error {

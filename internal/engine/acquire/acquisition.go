@@ -54,7 +54,8 @@ type Acquisition struct {
 	// ByStranger says that the last attempt was refused because of a stranger, and stranger that
 	// any attempt was: see internal/engine/turns/strangers.go.
 	ByStranger, stranger bool
-	// BehindOwnReader says that the last attempt was refused for a writer that waits for a hold of this client.
+	// BehindOwnReader says that the last attempt was refused for a writer that waits for a hold of
+	// this client.
 	BehindOwnReader bool
 }
 
@@ -153,7 +154,8 @@ func (a *Acquisition) attachNotes(h *hold.Handle) {
 	}
 }
 
-// notBegun returns the error of a call that may not send anything. Only a context that has ended is worth an event.
+// notBegun returns the error of a call that may not send anything. Only a context that has ended is
+// worth an event.
 func (a *Acquisition) notBegun(ctx context.Context) error {
 	err := fault.Op(a.verb, a.Lock.Name(), a.fault)
 	if fault.IsContextEnd(a.fault) {

@@ -139,8 +139,8 @@ func (a *Acquisition) ReadHolder(ans transport.Answer) (left time.Duration, err 
 	return left, a.BusyWith(holder, left)
 }
 
-// ReadPlace reads what a refusal says of a place in the queue, if there is one: since when it waits and, if it is a
-// poller, when it is to poll.
+// ReadPlace reads what a refusal says of a place in the queue, if there is one: since when it waits
+// and, if it is a poller, when it is to poll.
 func (a *Acquisition) ReadPlace(place []rueidis.RedisMessage, sent lease.Stamp) error {
 	if len(place) == 0 {
 		return nil
@@ -158,8 +158,8 @@ func (a *Acquisition) ReadPlace(place []rueidis.RedisMessage, sent lease.Stamp) 
 	return nil
 }
 
-// mayBeHolder reports whether the holder that the server has named is of the client of o, or if o reads, one of several
-// readers. "" is any holder.
+// mayBeHolder reports whether the holder that the server has named is of the client of o, or if o
+// reads, one of several readers. "" is any holder.
 func mayBeHolder(o *ownership.Ownership, holder string) bool {
 	return holder == "" || o.Spec.IsShared() || strings.HasPrefix(holder, o.Client.ID)
 }

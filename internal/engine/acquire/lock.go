@@ -34,7 +34,8 @@ func (s *Spec) With(c *core.Parts, name string) Lock {
 	return Lock{*ownership.LockOf(c, s.Spec, c.Config.Names(name)), s}
 }
 
-// isFor reports whether an acquisition of the lock may go on with the ownership: it is of the same kind and name.
+// isFor reports whether an acquisition of the lock may go on with the ownership: it is of the same
+// kind and name.
 func (p *Lock) isFor(o *ownership.Ownership) bool {
 	return p.Spec.Spec == o.Spec && p.Name() == o.Name()
 }
@@ -65,19 +66,20 @@ func (s *Spec) Copy() *Spec {
 	return &whole
 }
 
-// Attempts is what attempts to acquire a kind of lock send, and how they read the answers. Every call is
-// safe to send twice, because counts are absolute.
+// Attempts is what attempts to acquire a kind of lock send, and how they read the answers. Every
+// call is safe to send twice, because counts are absolute.
 type Attempts interface {
-	// AcquireCall makes the ownership hold the lock count times. round is 0 for the first attempt of an
-	// acquisition.
+	// AcquireCall makes the ownership hold the lock count times. round is 0 for the first attempt
+	// of an acquisition.
 	AcquireCall(a *Acquisition, count, round int) script.Call
-	// ReadRefusal reads a reply to AcquireCall that is a number or an array: a refusal. The error matches
-	// ErrNotAcquired. left is the time after which to try again, negative if the script does not know.
+	// ReadRefusal reads a reply to AcquireCall that is a number or an array: a refusal. The error
+	// matches ErrNotAcquired. left is the time after which to try again, negative if the script
+	// does not know.
 	ReadRefusal(a *Acquisition, ans transport.Answer) (left time.Duration, err error)
 }
 
-// CheckAtLeast refuses the option for a lock that cannot stay taken, and for the lock of an election, which
-// must go to the next candidate at once.
+// CheckAtLeast refuses the option for a lock that cannot stay taken, and for the lock of an
+// election, which must go to the next candidate at once.
 func (p *Lock) CheckAtLeast() error {
 	if !p.Spec.IsLock() || p.Spec.Side == keyspace.KindRead || p.Spec.Public {
 		return ErrNoAtLeast

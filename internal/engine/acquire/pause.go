@@ -17,8 +17,8 @@ import (
 // What returns the kind and the name of the lock.
 func (a *Acquisition) What() (keyspace.Kind, string) { return a.Lock.Spec.Kind, a.Lock.Name() }
 
-// Pause implements [line.Attempter]. It relies on messages, and tries as often as the kind of lock requires. A spin
-// lock polls, and does not rely on messages.
+// Pause implements [line.Attempter]. It relies on messages, and tries as often as the kind of lock
+// requires. A spin lock polls, and does not rely on messages.
 func (a *Acquisition) Pause(q *line.Line, round int, left time.Duration) time.Duration {
 	c, s := a.Lock.Client, a.Lock.Spec
 	a.ReportNoExpiry(left)

@@ -22,7 +22,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/testredis"
 )
 
-// Whatever time the server reports, waiters of all kinds pause for some time, but no longer than the settings allow.
+// Whatever time the server reports, waiters of all kinds pause for some time, but no longer than
+// the settings allow.
 func TestPauses_are_positive_and_capped(t *testing.T) {
 	c := testredis.NewEngine(t, func(s *testredis.Settings) {
 		s.PollCeiling, s.StaleWaiterTimeout = time.Second, 2*time.Second

@@ -37,9 +37,9 @@ func (a *Acquisition) pollText(round int) string {
 	return a.Lock.Client.Inbox.PollText(a.Lock.Names.Key, round)
 }
 
-// awaitsGrant prepares the wait of an attempt that was refused. It reports whether the server will send a
-// message when this client has the lock: the holder of the lock knows the queue, and the owner waits there, or
-// will as soon as the server confirms that this client listens.
+// awaitsGrant prepares the wait of an attempt that was refused. It reports whether the server will
+// send a message when this client has the lock: the holder of the lock knows the queue, and the
+// owner waits there, or will as soon as the server confirms that this client listens.
 func (a *Acquisition) awaitsGrant(round int) bool {
 	o := a.Ownership
 	if o == nil || !o.Spec.Passes || o.IsGuest {
@@ -49,8 +49,9 @@ func (a *Acquisition) awaitsGrant(round int) bool {
 	return !a.noQueue && (o.Entry.MayBeQueued() || mayListen && round < pubsub.ConfirmRounds) && !a.ByStranger
 }
 
-// takeGrant begins the ownership if a grant has arrived for it and is enough. known is true, once, if a release
-// of this client has put the owner into the queue, so that the caller need not query the server.
+// takeGrant begins the ownership if a grant has arrived for it and is enough. known is true, once,
+// if a release of this client has put the owner into the queue, so that the caller need not query
+// the server.
 func (a *Acquisition) takeGrant() (begun, known bool) {
 	o := a.Ownership
 	granted, from, known := o.Entry.TakeGrant()
@@ -69,8 +70,8 @@ func (a *Acquisition) takeGrant() (begun, known bool) {
 	return true, false
 }
 
-// isEnough reports whether the rest of a grant's lease, which began at from, lasts until it is renewed. If not,
-// the caller queries the server, which knows that the owner holds the lock.
+// isEnough reports whether the rest of a grant's lease, which began at from, lasts until it is
+// renewed. If not, the caller queries the server, which knows that the owner holds the lock.
 func (a *Acquisition) isEnough(granted time.Duration, from lease.Stamp) bool {
 	c := a.Lock.Client
 	if async.IsClosed(c.Closing) {

@@ -6,8 +6,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
 
-// This file is what an acquisition that waits in line does with what its client has already: holds that are passed to
-// it, and owners that wait in the queue on the server.
+// This file is what an acquisition that waits in line does with what its client has already: holds
+// that are passed to it, and owners that wait in the queue on the server.
 
 // Recipient implements [line.Attempter].
 func (a *Acquisition) Recipient() line.Recipient { return a }
@@ -27,7 +27,8 @@ func (a *Acquisition) Receive(hold line.Hold) {
 	a.Ownership = a.passed.Ownership
 }
 
-// MayBeLetIn implements [line.Recipient]. A call for a chosen owner reads alone, and so does a writer.
+// MayBeLetIn implements [line.Recipient]. A call for a chosen owner reads alone, and so does a
+// writer.
 func (a *Acquisition) MayBeLetIn() bool {
 	return a.Lock.Spec.Along && a.Lock.Client.Config.Turn > 0 && !a.hasSendMu && !a.UntilComplete && a.MaxHold == 0
 }
@@ -39,7 +40,8 @@ func (a *Acquisition) LetIn(q *line.Line) {
 	}
 }
 
-// readsAlong makes the call read along with others of its client if possible, and reports whether it does.
+// readsAlong makes the call read along with others of its client if possible, and reports whether
+// it does.
 func (a *Acquisition) readsAlong() bool {
 	if !a.MayBeLetIn() {
 		return false
@@ -59,8 +61,8 @@ func (a *Acquisition) readsAlong() bool {
 	return false
 }
 
-// forgetUnused forgets the owner for which the call was refused. It reports whether there was none, or the
-// server does not know it.
+// forgetUnused forgets the owner for which the call was refused. It reports whether there was none,
+// or the server does not know it.
 func (a *Acquisition) forgetUnused() bool {
 	if a.Ownership == nil {
 		return true
@@ -92,8 +94,9 @@ func (a *Acquisition) TakeOver(left line.Place) bool {
 	return true
 }
 
-// Leave implements [line.Recipient]. An owner is left to the next in line if it has nothing except its place in the
-// queue, and nobody else can have learned of it: a chosen owner has its call (hasSendMu).
+// Leave implements [line.Recipient]. An owner is left to the next in line if it has nothing except
+// its place in the queue, and nobody else can have learned of it: a chosen owner has its call
+// (hasSendMu).
 func (a *Acquisition) Leave() line.Place {
 	o := a.Ownership
 	if o == nil || a.hasSendMu || a.tooFew || !o.Spec.Passes || !o.HasOnlyItsPlace() {

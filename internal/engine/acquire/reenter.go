@@ -13,9 +13,10 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport/retry"
 )
 
-// reenter re-enters the hold that the call is for, or makes the first read of an owner that writes. If it returns
-// neither a hold nor an error, the caller begins a hold: for a.Ownership, whose SendMu the call then has locked, or for
-// a fresh owner if that is nil. If an ownership ends meanwhile, reenter resolves it again.
+// reenter re-enters the hold that the call is for, or makes the first read of an owner that writes.
+// If it returns neither a hold nor an error, the caller begins a hold: for a.Ownership, whose
+// SendMu the call then has locked, or for a fresh owner if that is nil. If an ownership ends
+// meanwhile, reenter resolves it again.
 func (a *Acquisition) reenter(ctx context.Context) (*hold.Handle, error) {
 	for {
 		a.Ownership, a.Under = nil, nil // what was to be re-entered before may be over
@@ -50,9 +51,9 @@ func (a *Acquisition) reenter(ctx context.Context) (*hold.Handle, error) {
 	}
 }
 
-// lockSendMu waits for another call of the same owner. A call that uses the lock, or reads for an owner that writes,
-// waits only for the server; a call that acquires it waits for whatever delays the acquisition. A try waits no longer
-// than its own request may take.
+// lockSendMu waits for another call of the same owner. A call that uses the lock, or reads for an
+// owner that writes, waits only for the server; a call that acquires it waits for whatever delays
+// the acquisition. A try waits no longer than its own request may take.
 func (a *Acquisition) lockSendMu(ctx context.Context, o *ownership.Ownership) error {
 	if o.SendMu().TryLock() {
 		return nil
@@ -88,9 +89,9 @@ func (a *Acquisition) unlockSendMu() {
 	}
 }
 
-// enter acts on the phase of the ownership. The caller has locked SendMu, and keeps it only if the ownership is to
-// begin. again tells the caller to resolve the ownership again: at once if err is nil, else after a pause, in
-// which other calls, above all the renewal, get SendMu.
+// enter acts on the phase of the ownership. The caller has locked SendMu, and keeps it only if the
+// ownership is to begin. again tells the caller to resolve the ownership again: at once if err is
+// nil, else after a pause, in which other calls, above all the renewal, get SendMu.
 func (a *Acquisition) enter(ctx context.Context, o *ownership.Ownership) (h *hold.Handle, again bool, err error) {
 	a.Ownership = o
 	phase := o.CurrentPhase()
@@ -113,8 +114,8 @@ func (a *Acquisition) enter(ctx context.Context, o *ownership.Ownership) (h *hol
 	return h, again, err
 }
 
-// readFirst makes the first read of an owner that writes, which need not wait. again is true if the write hold was
-// released just before.
+// readFirst makes the first read of an owner that writes, which need not wait. again is true if the
+// write hold was released just before.
 func (a *Acquisition) readFirst(ctx context.Context) (h *hold.Handle, again bool, err error) {
 	defer a.unlockSendMu()
 	_, err = a.Attempt(ctx, 0)
@@ -148,8 +149,8 @@ func (a *Acquisition) addOne(ctx context.Context) (h *hold.Handle, again bool, e
 	if cause == nil {
 		return hold.New(s), false, nil
 	}
-	// It ended while the answer was in flight, and must not become live again: the re-entry that the server
-	// counted is undone.
+	// It ended while the answer was in flight, and must not become live again: the re-entry that
+	// the server counted is undone.
 	o.DropEntry()
 	o.UndoLater(0, a.Lease)
 	if errors.Is(cause, fault.ErrNotHeld) {
@@ -173,10 +174,10 @@ func (a *Acquisition) entryFailed(ans transport.Answer, err error) error {
 	return err
 }
 
-// sendReentry sends the new count to the server. If the server cannot count it now, the request is repeated for
-// as long as the call has time and the hold lasts. After an attempt whose outcome is unknown, sendReentry itself
-// repeats it: in between, only a renewal may be sent. Otherwise, or if all other holds are being released by now,
-// again is true, and the caller repeats it.
+// sendReentry sends the new count to the server. If the server cannot count it now, the request is
+// repeated for as long as the call has time and the hold lasts. After an attempt whose outcome is
+// unknown, sendReentry itself repeats it: in between, only a renewal may be sent. Otherwise, or if
+// all other holds are being released by now, again is true, and the caller repeats it.
 func (a *Acquisition) sendReentry(ctx context.Context, count int) (ans transport.Answer, again bool, err error) {
 	o := a.Ownership
 	for doubt := false; ; {

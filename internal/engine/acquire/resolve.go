@@ -11,9 +11,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
 
-// ResolveOwner finds the ownership that an acquisition is for: that of an explicit owner, of the hold on the
-// context, or of the owner on the context. Without any of them it returns nil: the acquisition needs a fresh
-// owner.
+// ResolveOwner finds the ownership that an acquisition is for: that of an explicit owner, of the
+// hold on the context, or of the owner on the context. Without any of them it returns nil: the
+// acquisition needs a fresh owner.
 func ResolveOwner(ctx context.Context, a *Acquisition) (*ownership.Ownership, error) {
 	p, owner := a.Lock, a.As
 	if owner.IsZero() {
@@ -35,7 +35,8 @@ func ResolveOwner(ctx context.Context, a *Acquisition) (*ownership.Ownership, er
 	return o, p.mayEnter(o)
 }
 
-// mayEnter refuses an acquisition that could only wait for itself, or that would mix two kinds of lock.
+// mayEnter refuses an acquisition that could only wait for itself, or that would mix two kinds of
+// lock.
 func (p *Lock) mayEnter(o *ownership.Ownership) error {
 	switch {
 	case o.Spec.Family != p.Spec.Family:
@@ -56,7 +57,8 @@ func FreshOwner(a *Acquisition) (o *ownership.Ownership, others []*ownership.Own
 	return ownership.Fresh(&a.Lock.Lock), nil
 }
 
-// HandleFrom returns the innermost live hold of the lock on ctx, or the innermost one if none is live, or nil.
+// HandleFrom returns the innermost live hold of the lock on ctx, or the innermost one if none is
+// live, or nil.
 func (p *Lock) HandleFrom(ctx context.Context) *hold.Handle {
 	return hold.From(ctx, func(b hold.Backend) bool {
 		s, is := b.(*ownership.Hold)
@@ -75,7 +77,8 @@ func isOn(s *ownership.Hold, p *ownership.Lock, side keyspace.Kind) bool {
 	return l.Client == p.Client && l.Names.Key == p.Names.Key && l.Spec.Side == side
 }
 
-// HoldFrom returns the innermost live hold on ctx of the key of a lock, or of one side of it, or nil.
+// HoldFrom returns the innermost live hold on ctx of the key of a lock, or of one side of it, or
+// nil.
 func HoldFrom(ctx context.Context, p *ownership.Lock, side keyspace.Kind) *ownership.Hold {
 	for h := range hold.On(ctx) {
 		if h.Err() != nil {

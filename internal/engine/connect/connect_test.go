@@ -18,8 +18,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/core"
 )
 
-// scripted starts a server that answers as the test says: answer gets the words of a command in capitals, and an
-// empty reply closes the connection. One that ends in "close" is sent first.
+// scripted starts a server that answers as the test says: answer gets the words of a command in
+// capitals, and an empty reply closes the connection. One that ends in "close" is sent first.
 func scripted(t *testing.T, answer func(command string) string) (addr string) {
 	t.Helper()
 	return scriptedEach(t, func() func(string) string { return answer })
@@ -74,8 +74,8 @@ func serveScripted(conn net.Conn, answer func(string) string) {
 
 const helloReply = "%2\r\n$6\r\nserver\r\n$5\r\nredis\r\n$5\r\nproto\r\n:3\r\n"
 
-// A server that cannot say what it is, because it is in trouble, does not count as one without a cluster. In a
-// cluster, every key on another node would be lost.
+// A server that cannot say what it is, because it is in trouble, does not count as one without a
+// cluster. In a cluster, every key on another node would be lost.
 func TestConnect_does_not_guess_whether_there_is_a_cluster(t *testing.T) {
 	t.Parallel()
 	for name, trouble := range map[string]string{"loading": "-LOADING later\r\n", "proxy": "-ERR Connection timed out\r\n", "cut": ""} {
@@ -99,7 +99,8 @@ func TestConnect_does_not_guess_whether_there_is_a_cluster(t *testing.T) {
 	}
 }
 
-// A server that refuses both queries has no cluster. A server that refuses only the first may be in a cluster.
+// A server that refuses both queries has no cluster. A server that refuses only the first may be in
+// a cluster.
 func TestConnect_queries_in_another_way_where_HELLO_is_refused(t *testing.T) {
 	addr := scripted(t, func(command string) string {
 		switch {
@@ -116,7 +117,8 @@ func TestConnect_queries_in_another_way_where_HELLO_is_refused(t *testing.T) {
 	require.NoError(t, c.Close(context.Background()))
 }
 
-// lazy returns a client of a scripted server that counts the commands that are not part of connecting.
+// lazy returns a client of a scripted server that counts the commands that are not part of
+// connecting.
 func lazy(t *testing.T, options latchkey.Options, answer func(command string) string) (c *latchkey.Client, commands *atomic.Int32) {
 	t.Helper()
 	commands = new(atomic.Int32)
@@ -240,8 +242,8 @@ func TestLazyConnect_is_refused_for_several_nodes_and_for_New(t *testing.T) {
 	require.ErrorIs(t, err, latchkey.ErrInvalid)
 }
 
-// A server may end the connection of a client that it refuses, or at a command that it does not know. The error says
-// after which command, and the reply of the server.
+// A server may end the connection of a client that it refuses, or at a command that it does not
+// know. The error says after which command, and the reply of the server.
 func TestConnect_says_why_the_server_closed_the_connection(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

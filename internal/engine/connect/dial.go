@@ -115,8 +115,8 @@ func dialAs(t *nodes.Topology, settings rueidis.ClientOption) (rueidis.Client, *
 	return client, t, err
 }
 
-// inCluster reports whether the server belongs to a cluster. A wrong guess would lose the keys of all
-// other nodes.
+// inCluster reports whether the server belongs to a cluster. A wrong guess would lose the keys of
+// all other nodes.
 func inCluster(ctx context.Context, client rueidis.Client) (clustered bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, nodes.DialTimeout)
 	defer cancel()
@@ -178,7 +178,8 @@ func withoutSecrets(err error, secrets ...string) error {
 	return fault.Sub(text, err)
 }
 
-// named sets the names of connections in CLIENT LIST, unless the caller has set them or label is "".
+// named sets the names of connections in CLIENT LIST, unless the caller has set them or label is
+// "".
 func named(settings rueidis.ClientOption, label string) rueidis.ClientOption {
 	if label == "" {
 		return settings

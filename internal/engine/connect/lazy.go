@@ -27,8 +27,8 @@ func lazily(settings rueidis.ClientOption, config Config) (rueidis.Client, *node
 	return client, t, err
 }
 
-// dialKnown dials, and makes the queries that an eager client makes when it is created: of WAIT only
-// if it waits.
+// dialKnown dials, and makes the queries that an eager client makes when it is created: of WAIT
+// only if it waits.
 func dialKnown(settings rueidis.ClientOption, waits bool) (rueidis.Client, error) {
 	single := settings.Sentinel.MasterSet == ""
 	settings.ForceSingleClient = single

@@ -28,8 +28,9 @@ const (
 	leastPooling = 64
 )
 
-// connBuffer is the size of each of the two buffers of a connection, unless the caller sets it. Commands
-// and replies of locks have a few hundred bytes. The default of rueidis is eight times as large.
+// connBuffer is the size of each of the two buffers of a connection, unless the caller sets it.
+// Commands and replies of locks have a few hundred bytes. The default of rueidis is eight times as
+// large.
 const connBuffer = 64 << 10
 
 // Completed checks the caller's settings and adds what locks need.

@@ -13,8 +13,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/connect"
 )
 
-// openFields says what Open does with each field of rueidis.ClientOption. A field that a new version adds needs
-// a decision.
+// openFields says what Open does with each field of rueidis.ClientOption. A field that a new
+// version adds needs a decision.
 var openFields = map[string]string{
 	"TLSConfig": "kept", "DialCtxFn": "kept", "AuthCredentialsFn": "kept", "RetryDelay": "kept", "Username": "kept",
 	"Password": "kept", "ClientName": "kept", "ClientSetInfo": "kept", "InitAddress": "kept", "SelectDB": "kept",

@@ -103,9 +103,9 @@ func (c *strayingClient) use() *otherConn {
 	return c.other
 }
 
-// heed looks at replies. If they came over the shared connection and only another can help, commands
-// use another one from then on, as soon as the pool has one. If they came over that one, it is given
-// up, and the shared one may be right again.
+// heed looks at replies. If they came over the shared connection and only another can help,
+// commands use another one from then on, as soon as the pool has one. If they came over that one,
+// it is given up, and the shared one may be right again.
 func (c *strayingClient) heed(from *otherConn, results ...rueidis.RedisResult) {
 	broken := from != nil && slices.ContainsFunc(results, func(r rueidis.RedisResult) bool {
 		return !outcome.Classify(r.Error()).Heard() && !fault.IsContextEnd(r.Error())

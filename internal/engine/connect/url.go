@@ -54,8 +54,8 @@ func ParseURL(rawURL string) (rueidis.ClientOption, error) {
 	return settings, nil
 }
 
-// secretCutOff reports whether a part of the user or the password seems to be in the path, in the name of a
-// parameter or in the fragment, because it has a character that ends the password.
+// secretCutOff reports whether a part of the user or the password seems to be in the path, in the
+// name of a parameter or in the fragment, because it has a character that ends the password.
 func secretCutOff(rawURL string) bool {
 	scheme, rest, found := strings.Cut(rawURL, "://")
 	if !found || scheme == "unix" {

@@ -15,7 +15,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport/nodes"
 )
 
-// Each message says what is wrong with the URL and what Connect wants. No message contains a secret.
+// Each message says what is wrong with the URL and what Connect wants. No message contains a
+// secret.
 func TestConnect_says_what_is_wrong_with_a_URL(t *testing.T) {
 	known := "known are addr, client_name, db, dial_timeout, master_set, protocol, skip_verify, write_timeout"
 	for url, want := range map[string]string{
@@ -53,8 +54,8 @@ func TestConnect_says_what_is_wrong_with_a_URL(t *testing.T) {
 	}
 }
 
-// A password with a character that ends it is not taken for a database, a parameter or a host, and no part of it
-// is shown.
+// A password with a character that ends it is not taken for a database, a parameter or a host, and
+// no part of it is shown.
 func TestConnect_says_that_a_password_has_to_be_encoded(t *testing.T) {
 	for _, url := range []string{
 		"redis://u:12/secret@h:1", "redis://:sec/secret@h:1/0", "redis://u:12#secret@h", "redis://u:secret#secret@h:1/0",
@@ -93,8 +94,8 @@ func TestConnect_understands_what_it_knows(t *testing.T) {
 	assert.Equal(t, 4, settings.SelectDB)
 }
 
-// The error distinguishes TLS on a port that does not speak it from a server that is silent, whether the dial
-// timeout or the caller ends the attempt.
+// The error distinguishes TLS on a port that does not speak it from a server that is silent,
+// whether the dial timeout or the caller ends the attempt.
 func TestConnect_says_that_there_was_no_TLS_handshake(t *testing.T) {
 	t.Parallel()
 	mute := silent(t)

@@ -12,9 +12,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
-// Begin registers a call, which Close then waits for. It returns an error, and the call sends nothing, if Close
-// has begun or ctx has ended. Every call of the program that takes a context begins here, or in
-// [outcome.EndedBefore].
+// Begin registers a call, which Close then waits for. It returns an error, and the call sends
+// nothing, if Close has begun or ctx has ended. Every call of the program that takes a context
+// begins here, or in [outcome.EndedBefore].
 func (c *Parts) Begin(ctx context.Context) error {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

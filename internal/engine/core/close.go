@@ -54,7 +54,8 @@ func (c *Parts) End(ctx context.Context, unreleased error) {
 	c.result = cmp.Or(unreleased, err)
 }
 
-// AwaitEnd waits until the parts have ended, and returns the result of Close, or the cause of the end of ctx.
+// AwaitEnd waits until the parts have ended, and returns the result of Close, or the cause of the
+// end of ctx.
 func (c *Parts) AwaitEnd(ctx context.Context) error {
 	select {
 	case <-c.ended:

@@ -8,7 +8,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// Config is the settings of a client, checked and complete. Options of the root explains the fields of the same names.
+// Config is the settings of a client, checked and complete. Options of the root explains the fields
+// of the same names.
 type Config struct {
 	Lease              time.Duration
 	MaxHold            time.Duration
@@ -27,18 +28,19 @@ type Config struct {
 	Observes           bool   // there is an observer
 	ReportDropped      bool
 
-	// Confirmation returns how replicas confirm the commands of a client, or nil if they need not. waits is how
-	// many commands may wait for the replicas of one node at once.
+	// Confirmation returns how replicas confirm the commands of a client, or nil if they need not.
+	// waits is how many commands may wait for the replicas of one node at once.
 	Confirmation func(id string, waits int) *transport.Replication
 	Clock        func() lease.Stamp // for tests, or nil for the clock of the system
 }
 
-// Names returns the keys of the object with that name. If the name cannot be used, Keys.Invalid says why.
+// Names returns the keys of the object with that name. If the name cannot be used, Keys.Invalid
+// says why.
 func (c *Config) Names(name string) *keyspace.Keys {
 	keys, _ := keyspace.Naming{Prefix: c.KeyPrefix, Map: c.NameMapper}.Keys(name)
 	return keys
 }
 
-// maxWaits is how many acquisitions of a client wait for the replicas of one node at the same time. Each of
-// them uses a connection of its own.
+// maxWaits is how many acquisitions of a client wait for the replicas of one node at the same time.
+// Each of them uses a connection of its own.
 const maxWaits = 16

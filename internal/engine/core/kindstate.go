@@ -13,9 +13,9 @@ type kindState struct {
 	close func() // or nil
 }
 
-// KindState returns the state that one kind of lock keeps for all its locks in a client, such as the list of
-// their waiters. It makes the state on first use, together with what is called when the client is closed, which
-// may be nil.
+// KindState returns the state that one kind of lock keeps for all its locks in a client, such as
+// the list of their waiters. It makes the state on first use, together with what is called when the
+// client is closed, which may be nil.
 func KindState[S any](c *Parts, kind keyspace.Kind, newState func() (state S, atClose func())) S {
 	k := c.kindState(kind)
 	k.made.Do(func() {

@@ -8,7 +8,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 )
 
-// A program may make its first fair lock while another goroutine closes the client. The race detector judges.
+// A program may make its first fair lock while another goroutine closes the client. The race
+// detector judges.
 func TestKindState_may_be_made_during_Close(_ *testing.T) {
 	for range 10 {
 		c := &Parts{kindStates: map[keyspace.Kind]*kindState{}}

@@ -1,5 +1,5 @@
-// Package core has what the objects of a client share: its settings, the parts that send, wait, renew and report, how
-// calls of the program begin, and how all of it ends.
+// Package core has what the objects of a client share: its settings, the parts that send, wait,
+// renew and report, how calls of the program begin, and how all of it ends.
 package core
 
 import (
@@ -81,8 +81,8 @@ type Handle struct{ parts *Parts }
 // Parts returns the parts of which h is a handle.
 func (h *Handle) Parts() *Parts { return h.parts }
 
-// New makes the parts of a client, with checked settings. topology knows the connections of a rueidis client
-// that this library opened. If it is nil, the rueidis client is borrowed.
+// New makes the parts of a client, with checked settings. topology knows the connections of a
+// rueidis client that this library opened. If it is nil, the rueidis client is borrowed.
 func New(client rueidis.Client, config Config, r *report.Reporter, topology *nodes.Topology) (*Parts, error) {
 	c := &Parts{
 		ID:         identity.NewClientID(),
@@ -240,8 +240,8 @@ func reportsOfMessages(r *report.Reporter) pubsub.Reports {
 	}
 }
 
-// QueueArgs appends the arguments of a release that concern the queue: the entries of the owner and of the next one,
-// and the lease of the next one.
+// QueueArgs appends the arguments of a release that concern the queue: the entries of the owner and
+// of the next one, and the lease of the next one.
 func (c *Parts) QueueArgs(to []string, key, own, next string, full time.Duration) []string {
 	return append(c.Inbox.ChannelArgs(append(to, own, next), key), c.LeaseText(full))
 }

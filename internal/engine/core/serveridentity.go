@@ -19,8 +19,8 @@ const identityAge = 10 * time.Second
 // identityPatience is how long a query for the identity may take.
 const identityPatience = 500 * time.Millisecond
 
-// serverIdentity is the run id that the server of a client has told last. The client queries it again
-// after a connection has broken: another server may have taken its place.
+// serverIdentity is the run id that the server of a client has told last. The client queries it
+// again after a connection has broken: another server may have taken its place.
 type serverIdentity struct {
 	told     atomic.Pointer[toldIdentity] // or nil
 	querying atomic.Bool
@@ -32,8 +32,8 @@ type toldIdentity struct {
 	at         time.Time
 }
 
-// ServerID returns the identity that the server has told last, or "". If it is not known, or may have
-// changed, the client queries it in the background.
+// ServerID returns the identity that the server has told last, or "". If it is not known, or may
+// have changed, the client queries it in the background.
 func (c *Parts) ServerID() string {
 	if c.Cluster {
 		return ""

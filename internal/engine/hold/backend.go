@@ -35,17 +35,19 @@ type Backend interface {
 	// Confine limits a hold that was renewed without an end until now.
 	Confine(bounds Confinement)
 
-	// Members returns the latest holds of the members if it is a hold of several locks. An element is
-	// nil if that member has not been acquired.
+	// Members returns the latest holds of the members if it is a hold of several locks. An element
+	// is nil if that member has not been acquired.
 	Members() []*Handle
-	// Unreleased returns what reports a handle that was dropped, or nil if there is nothing to report.
+	// Unreleased returns what reports a handle that was dropped, or nil if there is nothing to
+	// report.
 	Unreleased() *report.Reporter
-	// Keeper returns what keeps the handle until the first renewal, always the same. It is nil if the
-	// handle has a finalizer from the start.
+	// Keeper returns what keeps the handle until the first renewal, always the same. It is nil if
+	// the handle has a finalizer from the start.
 	Keeper() *Keeper
 }
 
-// Keeper keeps the handle of a hold, so that the garbage collector does not find it. It is part of the hold.
+// Keeper keeps the handle of a hold, so that the garbage collector does not find it. It is part of
+// the hold.
 type Keeper struct{ handle atomic.Pointer[Handle] }
 
 // Watch leaves the handle to the program: if that drops it, the garbage collector finds it.

@@ -57,7 +57,8 @@ func (h *Handle) Find(wanted func(Backend) bool) *Handle {
 	return nil
 }
 
-// Context returns a context for the work under the hold, which it carries. It ends with parent or with the hold.
+// Context returns a context for the work under the hold, which it carries. It ends with parent or
+// with the hold.
 func (h *Handle) Context(parent context.Context) context.Context {
 	if h == nil {
 		return endedContext(parent, fault.ErrNotHeld) // does not hide a hold that parent carries

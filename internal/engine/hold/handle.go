@@ -1,5 +1,6 @@
-// Package hold has what a program gets from an acquisition: the handle of a hold, the contexts for the work under it,
-// and what else ends with it. What is held is behind an interface. A Set counts the holds of one owner.
+// Package hold has what a program gets from an acquisition: the handle of a hold, the contexts for
+// the work under it, and what else ends with it. What is held is behind an interface. A Set counts
+// the holds of one owner.
 package hold
 
 import (
@@ -15,14 +16,15 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 )
 
-// Handle is the right to release a lock, and the way to learn that it is lost: what programs have as a Hold, which
-// documents its methods. Any goroutine may call them. A nil handle behaves like a released one.
+// Handle is the right to release a lock, and the way to learn that it is lost: what programs have
+// as a Hold, which documents its methods. Any goroutine may call them. A nil handle behaves like a
+// released one.
 type Handle struct{ backend Backend }
 
-// New makes the handle of a hold. The client reports a handle that the garbage collector finds while
-// the hold lasts, and never releases such a hold: the program may still be in the critical section.
-// A finalizer for each hold would cost a tenth of an uncontended Lock and Unlock. So a hold keeps its
-// handle until its first renewal: most are over by then.
+// New makes the handle of a hold. The client reports a handle that the garbage collector finds
+// while the hold lasts, and never releases such a hold: the program may still be in the critical
+// section. A finalizer for each hold would cost a tenth of an uncontended Lock and Unlock. So a
+// hold keeps its handle until its first renewal: most are over by then.
 func New(of Backend) *Handle {
 	h := &Handle{of}
 	if keeper := of.Keeper(); keeper != nil {

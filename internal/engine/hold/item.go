@@ -8,7 +8,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 )
 
-// Item is what a [Set] keeps for a hold, which embeds it. The mutex of the set guards the fields that change.
+// Item is what a [Set] keeps for a hold, which embeds it. The mutex of the set guards the fields
+// that change.
 type Item struct {
 	Lifecycle
 

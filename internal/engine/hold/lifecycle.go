@@ -9,9 +9,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
-// Lifecycle is the state of a hold: whether it is over, why, and what ends with it. What is held embeds it, and
-// guards it with a mutex: see [Backend]. It does not refer to the handle, so that a handle dropped without a
-// release can be noticed.
+// Lifecycle is the state of a hold: whether it is over, why, and what ends with it. What is held
+// embeds it, and guards it with a mutex: see [Backend]. It does not refer to the handle, so that a
+// handle dropped without a release can be noticed.
 //
 //	active ──▶ releasing ──▶ released
 //	   └───────────┴───────▶ lost
@@ -113,7 +113,8 @@ func (all Dependents) End(cause error) {
 	}
 }
 
-// HasWorkUnder reports whether the hold has a context that ends with root, which is from RootOf and comparable.
+// HasWorkUnder reports whether the hold has a context that ends with root, which is from RootOf and
+// comparable.
 func (l *Lifecycle) HasWorkUnder(root context.Context) bool { return l.dependents[root] != nil }
 
 // dependentUnder is the context under a parent, or nil. mu guards the hold.
@@ -154,8 +155,8 @@ func (l *Lifecycle) addDependent(key any, d *dependent) {
 	l.dependents[key] = d
 }
 
-// TakeDependents returns the dependents, which then do not end with the hold: the caller ends them after it
-// has unlocked the mutex.
+// TakeDependents returns the dependents, which then do not end with the hold: the caller ends them
+// after it has unlocked the mutex.
 func (l *Lifecycle) TakeDependents() Dependents {
 	all := slices.Collect(maps.Values(l.dependents))
 	l.dependents = nil

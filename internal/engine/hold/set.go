@@ -21,8 +21,8 @@ import (
 //     stays until the server has confirmed that.
 //   - outermost is the hold that the ownership began with. When the ownership is passed on, or that
 //     hold leaves others that read along, another one takes its place.
-//   - along has the holds that read along with the outermost (ownership/readalong.go). The server counts them
-//     and the outermost as one: they are in renewing, and not in Count.
+//   - along has the holds that read along with the outermost (ownership/readalong.go). The server
+//     counts them and the outermost as one: they are in renewing, and not in Count.
 type Set struct {
 	Cause error // why all were lost, or nil
 	Count int
@@ -70,7 +70,8 @@ func (s *Set) Roots(yield func(*Item) bool) {
 	}
 }
 
-// Watch leaves the handles of all holds to the program: if that drops one, the garbage collector finds it.
+// Watch leaves the handles of all holds to the program: if that drops one, the garbage collector
+// finds it.
 func (s *Set) Watch() {
 	for h := range s.Roots {
 		h.Handle.Watch()

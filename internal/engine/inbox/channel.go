@@ -36,7 +36,8 @@ func (b *Inbox) channelFor(key string) *channel {
 	return c
 }
 
-// subscribe returns the subscription to the channel, which the caller begins if it is fresh. Inbox.mu is held.
+// subscribe returns the subscription to the channel, which the caller begins if it is fresh.
+// Inbox.mu is held.
 func (c *channel) subscribe() (s *pubsub.Subscription, fresh bool) {
 	if c.subscription == nil {
 		c.subscription, fresh = &pubsub.Subscription{Channel: c.name, To: c}, true

@@ -1,5 +1,5 @@
-// Package inbox has the channel on which a client learns of what it waits for in queues on the server: that it
-// was granted a lock, or has to query the server.
+// Package inbox has the channel on which a client learns of what it waits for in queues on the
+// server: that it was granted a lock, or has to query the server.
 package inbox
 
 import (
@@ -12,7 +12,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 )
 
-// Inbox knows the recipients of a client that wait in queues on the server, and listens for messages about them.
+// Inbox knows the recipients of a client that wait in queues on the server, and listens for
+// messages about them.
 //
 // A contended lock is handed over from client to client. An owner that is refused waits in a queue
 // next to the lock. The script that releases the lock makes the first in the queue its owner, and
@@ -114,7 +115,8 @@ func (b *Inbox) MustPoll(key string, round int) bool {
 	return s.MustPoll(round)
 }
 
-// PollText returns the ms after which a waiter for a key polls again, for a script, or "" if it can expect messages.
+// PollText returns the ms after which a waiter for a key polls again, for a script, or "" if it can
+// expect messages.
 func (b *Inbox) PollText(key string, round int) string {
 	if !b.MustPoll(key, round) {
 		return ""

@@ -97,7 +97,8 @@ func TestInbox_messages(t *testing.T) {
 	}
 }
 
-// A second message is as harmless as a late one: the recipient decides, and after its wait nobody is told.
+// A second message is as harmless as a late one: the recipient decides, and after its wait nobody
+// is told.
 func TestInbox_late_and_repeated_grants(t *testing.T) {
 	b, to := newInbox(false, true), &fakeRecipient{wants: true}
 	s := NewSlot("key", "a", to)
@@ -132,7 +133,8 @@ func TestInbox_ask(t *testing.T) {
 	})
 }
 
-// All recipients query when the subscription begins or ends. One that comes when it has begun must look once itself.
+// All recipients query when the subscription begins or ends. One that comes when it has begun must
+// look once itself.
 func TestInbox_subscription(t *testing.T) {
 	b := newInbox(false, true)
 	all := []*fakeRecipient{{}, {}, {}}

@@ -50,9 +50,9 @@ func (c *channel) find(name string) Recipient {
 // Calls is the kind of what the server offers in a call.
 const Calls = "call"
 
-// Register sets what is done if the server has given a lock, or offered something, to a name that nobody waits under.
-// kind is the letter by which grants name the kind of lock, or [Calls]. For a call, the function gets the entry of the
-// name.
+// Register sets what is done if the server has given a lock, or offered something, to a name that
+// nobody waits under. kind is the letter by which grants name the kind of lock, or [Calls]. For a
+// call, the function gets the entry of the name.
 func (b *Inbox) Register(kind string, giveBack func(key, name string)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -69,8 +69,9 @@ func (b *Inbox) unwanted(kind, key, name string) {
 	}
 }
 
-// Unclaimed handles a message on a channel of this client to which nobody listens any more. The server still counts
-// the client as listening there, so it may grant a lock to a poller, or to an owner whose entry was left behind.
+// Unclaimed handles a message on a channel of this client to which nobody listens any more. The
+// server still counts the client as listening there, so it may grant a lock to a poller, or to an
+// owner whose entry was left behind.
 func (b *Inbox) Unclaimed(name, text string) {
 	if !strings.HasPrefix(name, "latchkey:") || !strings.Contains(name, b.config.Client) {
 		return

@@ -4,8 +4,8 @@ import "time"
 
 // Recipient is who waits in a queue on the server. Its methods must not block.
 type Recipient interface {
-	// Granted notes that the server has given it what it waits for, and reports whether that is wanted.
-	// since is when the granted entry joined the queue.
+	// Granted notes that the server has given it what it waits for, and reports whether that is
+	// wanted. since is when the granted entry joined the queue.
 	Granted(token int64, since string) (wanted bool)
 	// Signal makes it look at what it knows.
 	Signal()
@@ -15,8 +15,8 @@ type Recipient interface {
 	Reconnected()
 }
 
-// Slot is where a recipient waits: under a name, in the queue of a key. The goroutine that drives the recipient is the
-// only one that uses it.
+// Slot is where a recipient waits: under a name, in the queue of a key. The goroutine that drives
+// the recipient is the only one that uses it.
 type Slot struct {
 	key, name string
 	to        Recipient
@@ -26,8 +26,8 @@ type Slot struct {
 // NewSlot returns a slot for which no messages are expected yet.
 func NewSlot(key, name string, to Recipient) Slot { return Slot{key: key, name: name, to: to} }
 
-// Listens reports whether the client listens for messages about a key. If so, those with the name of the slot go to its
-// recipient from now on.
+// Listens reports whether the client listens for messages about a key. If so, those with the name
+// of the slot go to its recipient from now on.
 func (b *Inbox) Listens(s *Slot) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -38,8 +38,8 @@ func (b *Inbox) Listens(s *Slot) bool {
 	return true
 }
 
-// Expect directs messages to the recipient, whether the client listens or not. A recipient that may be in a queue is
-// always expected: what is granted to others is given back.
+// Expect directs messages to the recipient, whether the client listens or not. A recipient that may
+// be in a queue is always expected: what is granted to others is given back.
 func (b *Inbox) Expect(s *Slot) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -57,8 +57,8 @@ func (b *Inbox) expectLocked(s *Slot) *channel {
 	return c
 }
 
-// ExpectIfKnown is Expect if the client has a channel for the key already. It comes before the request that may put the
-// name into a queue: a message may be faster than the reply.
+// ExpectIfKnown is Expect if the client has a channel for the key already. It comes before the
+// request that may put the name into a queue: a message may be faster than the reply.
 func (b *Inbox) ExpectIfKnown(s *Slot) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -67,8 +67,8 @@ func (b *Inbox) ExpectIfKnown(s *Slot) {
 	}
 }
 
-// Listen subscribes to the channel, unless that was done before, and wakes the recipient when the server has confirmed.
-// It reports whether a confirmation can be expected.
+// Listen subscribes to the channel, unless that was done before, and wakes the recipient when the
+// server has confirmed. It reports whether a confirmation can be expected.
 func (b *Inbox) Listen(s *Slot) bool {
 	b.mu.Lock()
 	expected := s.channel != nil
@@ -83,7 +83,8 @@ func (b *Inbox) Listen(s *Slot) bool {
 	return !sub.Refused.Load()
 }
 
-// Forget stops directing messages to a recipient, whose wait is over. Most often there were none, and it costs nothing.
+// Forget stops directing messages to a recipient, whose wait is over. Most often there were none,
+// and it costs nothing.
 func (b *Inbox) Forget(s *Slot) {
 	if !s.Expected() {
 		return

@@ -61,8 +61,8 @@ type Inspector struct {
 	Numsub string // the command that counts subscribers
 }
 
-// Inspect returns what is stored under a name, with the labels and notes of the holders. want is what it must be, in
-// words, or "". If it is something else, Inspect returns that with an error.
+// Inspect returns what is stored under a name, with the labels and notes of the holders. want is
+// what it must be, in words, or "". If it is something else, Inspect returns that with an error.
 func (n *Inspector) Inspect(ctx context.Context, names *keyspace.Keys, want string) (Object, error) {
 	if names.Invalid != nil {
 		return Object{}, fault.Op("inspect", names.Name, names.Invalid)
@@ -92,7 +92,8 @@ func (n *Inspector) Describe(ctx context.Context, trust time.Duration, lists ...
 	})
 }
 
-// Find returns what is stored under a name. Only a server that accepts writes replies that the name is free.
+// Find returns what is stored under a name. Only a server that accepts writes replies that the name
+// is free.
 func (n *Inspector) Find(ctx context.Context, names *keyspace.Keys) (Object, error) {
 	o := Object{Name: names.Name, Key: names.Key}
 	a, err := n.Query(ctx, script.NewCall(script.Look, names.LookKeys(), n.Numsub, most, "1"))

@@ -67,8 +67,8 @@ func (k *Known) Fetch(owner string) {
 	})
 }
 
-// withoutNotes returns the label of a client that had no notes less than trust ago, and never had any as far
-// as is known. It returns "" for any other client.
+// withoutNotes returns the label of a client that had no notes less than trust ago, and never had
+// any as far as is known. It returns "" for any other client.
 func (k *Known) withoutNotes(record string, trust time.Duration) string {
 	if trust == 0 {
 		return ""
@@ -82,8 +82,8 @@ func (k *Known) withoutNotes(record string, trust time.Duration) string {
 	return known.label
 }
 
-// learn remembers a label, and whether its client has notes. A label never changes, but a missing one may
-// appear.
+// learn remembers a label, and whether its client has notes. A label never changes, but a missing
+// one may appear.
 func (k *Known) learn(record, label string, noted bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 // note is the note of one hold.
 type note struct{ text string }
 
-// AddNote keeps the note of a hold of an owner on the server until drop is called. goesOn says whether the
-// owner goes on without it.
+// AddNote keeps the note of a hold of an owner on the server until drop is called. goesOn says
+// whether the owner goes on without it.
 func (r *Record) AddNote(owner identity.Owner, text string) (drop func(goesOn bool)) {
 	n := &note{text}
 	_, field := owner.Record()

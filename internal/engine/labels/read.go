@@ -27,9 +27,9 @@ type Description struct{ Label, Note string }
 // recordsAtOnce is how many records one script reads.
 const recordsAtOnce = 64
 
-// describe returns the labels and notes of owners and permits, as far as this client may read them. It never
-// fails: it leaves out what it cannot read. All its queries together take no longer than patience. It does not read the
-// record of a client again that had no notes less than trust ago.
+// describe returns the labels and notes of owners and permits, as far as this client may read them.
+// It never fails: it leaves out what it cannot read. All its queries together take no longer than
+// patience. It does not read the record of a client again that had no notes less than trust ago.
 func (k *Known) describe(ctx context.Context, all []identity.Owner, trust time.Duration) descriptions {
 	if k.config.Label == "" || len(all) == 0 {
 		return nil
@@ -65,7 +65,8 @@ func (k *Known) describe(ctx context.Context, all []identity.Owner, trust time.D
 	return found
 }
 
-// readRecords reads records, in one round trip to each node, and adds what they say of owners to found.
+// readRecords reads records, in one round trip to each node, and adds what they say of owners to
+// found.
 func (k *Known) readRecords(ctx context.Context, byRecord owners, found descriptions) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -117,9 +118,9 @@ func textOf(m rueidis.RedisMessage, longest int) string {
 	return identity.CleanText(text, longest)
 }
 
-// DescribeEach reads the labels and notes of the owners of all elements of lists, and passes each description to
-// set. What this client cannot read within a second is missing. The label of a client that had no notes less than
-// trust ago is not read again.
+// DescribeEach reads the labels and notes of the owners of all elements of lists, and passes each
+// description to set. What this client cannot read within a second is missing. The label of a
+// client that had no notes less than trust ago is not read again.
 func DescribeEach[T any](ctx context.Context, k *Known, trust time.Duration, lists [][]T,
 	owner func(T) identity.Owner, set func(*T, Description)) {
 	var all []identity.Owner

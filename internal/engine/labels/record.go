@@ -1,5 +1,5 @@
-// Package labels has what a client tells people on the server, in a record of its own: its label, and the notes of its
-// holds. It also reads the records of other clients.
+// Package labels has what a client tells people on the server, in a record of its own: its label,
+// and the notes of its holds. It also reads the records of other clients.
 package labels
 
 import (
@@ -23,7 +23,8 @@ const (
 	refresh = time.Minute
 	// life is how long the record outlives the leases of the client.
 	life = 2 * refresh
-	// longestLease limits the leases that count, so that the record of a dead client goes in the end.
+	// longestLease limits the leases that count, so that the record of a dead client goes in the
+	// end.
 	longestLease = 24 * time.Hour
 	// pause is the pause between two writes, so that several notes share one.
 	pause = 20 * time.Millisecond
@@ -47,10 +48,10 @@ type Config struct {
 	Done     func()                      // ends that query
 }
 
-// Record is the record of a client on the server, for people to read: its label, and the notes of its
-// holds (lua/look/label_write.lua). It is written in the background while the client holds or waits for something,
-// expires after its last lease, and is removed by Close. No lock depends on it: if a write fails, the
-// information is missing for a while.
+// Record is the record of a client on the server, for people to read: its label, and the notes of
+// its holds (lua/look/label_write.lua). It is written in the background while the client holds or
+// waits for something, expires after its last lease, and is removed by Close. No lock depends on
+// it: if a write fails, the information is missing for a while.
 type Record struct {
 	config Config
 
@@ -231,7 +232,8 @@ func (r *Record) failed(w *write, err error) {
 	}
 }
 
-// mark has a field written, unless there is no note and the server cannot have one. The caller holds r.mu.
+// mark has a field written, unless there is no note and the server cannot have one. The caller
+// holds r.mu.
 func (r *Record) mark(field string) {
 	_, stored := r.stored[field]
 	_, sending := r.sending[field]
@@ -242,8 +244,8 @@ func (r *Record) mark(field string) {
 	}
 }
 
-// Close stops the writing and removes the record. It lets the record expire instead if the server has not
-// answered lately, or if a lock stays taken and the record names its former holder.
+// Close stops the writing and removes the record. It lets the record expire instead if the server
+// has not answered lately, or if a lock stays taken and the record names its former holder.
 func (r *Record) Close(ctx context.Context, answers bool) {
 	r.mu.Lock()
 	r.closed = true

@@ -1,6 +1,7 @@
 package line
 
-// Front is the front of a line that may not exist yet, or no more. Its methods wake it if there is one.
+// Front is the front of a line that may not exist yet, or no more. Its methods wake it if there is
+// one.
 type Front struct {
 	Table *Table
 	Key   Key

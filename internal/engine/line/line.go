@@ -11,11 +11,11 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/turns"
 )
 
-// A Line is where the goroutines of a client that want one key wait. The waiters on the server are in
-// a queue: see package queue. Only the front of a line sends commands: ten thousand local waiters
-// cost the server as much as one. While a goroutine of this client holds the key, nobody is in
-// front, since the server would refuse. The hold is then passed to the first in line, or it ends and
-// the first in line comes to the front.
+// A Line is where the goroutines of a client that want one key wait. The waiters on the server are
+// in a queue: see package queue. Only the front of a line sends commands: ten thousand local
+// waiters cost the server as much as one. While a goroutine of this client holds the key, nobody is
+// in front, since the server would refuse. The hold is then passed to the first in line, or it ends
+// and the first in line comes to the front.
 //
 // If the key has two sides, the Line is the whole, and each side has a Line of its own.
 type Line struct {

@@ -138,8 +138,8 @@ func TestLine_takes_a_signal(t *testing.T) {
 	require.False(t, q.TakeSignal())
 }
 
-// Waiters that leave in the order of their arrival, as at one deadline, cost each other nothing, and the line does not
-// keep their memory.
+// Waiters that leave in the order of their arrival, as at one deadline, cost each other nothing,
+// and the line does not keep their memory.
 func TestWaiters_leave_in_order(t *testing.T) {
 	q := NewTable().Use(Key{Key: "a"})
 	q.busy = true

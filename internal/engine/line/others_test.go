@@ -11,7 +11,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/turns"
 )
 
-// A message on the second channel says that the next one is for strangers. A line shares with nobody at first.
+// A message on the second channel says that the next one is for strangers. A line shares with
+// nobody at first.
 func TestShare_of_a_queue(t *testing.T) {
 	q := NewTable().Use(Key{})
 	q.SharesWith(0)

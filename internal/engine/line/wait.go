@@ -51,8 +51,9 @@ type Recipient interface {
 	// LetIn is called in front when it has acquired. It lets others in line in, if they may share
 	// that.
 	LetIn(q *Line)
-	// Next makes the place with which it goes on after what is held, for the release to put into the
-	// queue. It returns nil if it wants something else, or polls at times that the queue does not know.
+	// Next makes the place with which it goes on after what is held, for the release to put into
+	// the queue. It returns nil if it wants something else, or polls at times that the queue does
+	// not know.
 	Next(after Held) Place
 	// TakeOver reports whether it goes on with the place of the front before it.
 	TakeOver(left Place) bool

@@ -28,8 +28,8 @@ type Object struct {
 	Kind   keyspace.Kind
 }
 
-// RefuseWholeTag makes a name that is entirely in braces an ErrInvalid: {x} and x have the same hash tag, and
-// would share the other keys of the object.
+// RefuseWholeTag makes a name that is entirely in braces an ErrInvalid: {x} and x have the same
+// hash tag, and would share the other keys of the object.
 func (o *Object) RefuseWholeTag(what string) {
 	if o.Names.Invalid == nil && keyspace.WholeTag(o.Names.Key) {
 		o.Names.Invalid = fault.Invalid("%s cannot be named %q: it would share keys with %q",
@@ -62,7 +62,8 @@ func (o *Object) Begin(ctx context.Context) error {
 	return o.Client.Begin(ctx)
 }
 
-// NotBegun returns the error of a call that Begin has refused. Only a context that has ended is worth an event.
+// NotBegun returns the error of a call that Begin has refused. Only a context that has ended is
+// worth an event.
 func (o *Object) NotBegun(ctx context.Context, verb string, count int, err error) error {
 	err = fault.Op(verb, o.Names.Name, err)
 	if fault.IsContextEnd(err) {
@@ -89,22 +90,25 @@ func (o *Object) Query(ctx context.Context, verb string, c script.Call) (transpo
 	return a, nil
 }
 
-// SendOrRepeat sends an operation that counts once. If its outcome stays unknown, the background repeats it.
+// SendOrRepeat sends an operation that counts once. If its outcome stays unknown, the background
+// repeats it.
 func (o *Object) SendOrRepeat(
 	ctx context.Context, verb string, build func(*undo.Operation) script.Call,
 ) (transport.Answer, error) {
 	return o.Perform(ctx, nil, verb, build, build, false)
 }
 
-// SendUntilDone is SendOrRepeat for an operation that gives back or adds: its callers cannot wait for the end of an
-// outage, and it can be late. So the background repeats it even if it never reached the server.
+// SendUntilDone is SendOrRepeat for an operation that gives back or adds: its callers cannot wait
+// for the end of an outage, and it can be late. So the background repeats it even if it never
+// reached the server.
 func (o *Object) SendUntilDone(
 	ctx context.Context, verb string, build func(*undo.Operation) script.Call,
 ) (transport.Answer, error) {
 	return o.Perform(ctx, nil, verb, build, build, true)
 }
 
-// MayStillRun reports whether an operation that was not sent, because of err, may be executed if it is repeated.
+// MayStillRun reports whether an operation that was not sent, because of err, may be executed if it
+// is repeated.
 func MayStillRun(err error) bool {
 	return outcome.Classify(err) != outcome.Refused && !errors.Is(err, outcome.ErrClientClosed) &&
 		!errors.Is(err, fault.ErrClosed) && !errors.Is(err, script.ErrReply)
@@ -117,8 +121,8 @@ func (o *Object) SendLater(build func(*undo.Operation) script.Call) {
 	op.SettleLater()
 }
 
-// SendOrVoid sends an operation that takes effect once, and not late: if its outcome stays unknown, the
-// background voids it.
+// SendOrVoid sends an operation that takes effect once, and not late: if its outcome stays unknown,
+// the background voids it.
 func (o *Object) SendOrVoid(
 	ctx context.Context, verb string, build func(*undo.Operation) script.Call,
 ) (transport.Answer, error) {
@@ -127,9 +131,9 @@ func (o *Object) SendOrVoid(
 	}, false)
 }
 
-// Perform sends an operation until stop is closed. If its outcome is unknown, the background sends the call
-// that settle builds. With always it does so too if the operation never reached the server, and the outcome
-// counts as unknown.
+// Perform sends an operation until stop is closed. If its outcome is unknown, the background sends
+// the call that settle builds. With always it does so too if the operation never reached the
+// server, and the outcome counts as unknown.
 func (o *Object) Perform(
 	ctx context.Context, stop <-chan struct{}, verb string, build, settle func(*undo.Operation) script.Call, always bool,
 ) (transport.Answer, error) {
@@ -207,7 +211,8 @@ func TTLText(what string, d time.Duration) (string, error) {
 	return script.MillisText(d), lease.Check(what, d)
 }
 
-// ObserveCall reports the outcome of a call on an object that has no ownership: it succeeded or gave up.
+// ObserveCall reports the outcome of a call on an object that has no ownership: it succeeded or
+// gave up.
 func (o *Object) ObserveCall(parent *context.Context, got report.EventType, count int, began time.Time, err error) {
 	e := report.Event{Type: got, Kind: o.Kind, Name: o.Names.Name, Count: count, Wait: time.Since(began), Err: err}
 	if err != nil {

@@ -28,7 +28,8 @@ func endHolds(c *core.Parts) []*ownership.Ownership {
 	return slices.DeleteFunc(All(c), func(o *ownership.Ownership) bool { return !o.EndAtClose() })
 }
 
-// finish does the work of a close in order: the calls of the program end, locks are released, and the parts end.
+// finish does the work of a close in order: the calls of the program end, locks are released, and
+// the parts end.
 func finish(ctx context.Context, c *core.Parts, ended []*ownership.Ownership) {
 	c.Working.Wait()
 	c.End(ctx, releaseAll(ctx, append(ended, endHolds(c)...)))

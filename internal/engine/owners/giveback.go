@@ -8,9 +8,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
 )
 
-// RegisterGrants has locks of a kind given back that are granted to owners that no longer wait. It is called before an
-// owner can be in a queue of that kind. inUse reports whether this client uses what a grant has given an owner, for
-// owners that are not numbers of this client; else it is nil.
+// RegisterGrants has locks of a kind given back that are granted to owners that no longer wait. It
+// is called before an owner can be in a queue of that kind. inUse reports whether this client uses
+// what a grant has given an owner, for owners that are not numbers of this client; else it is nil.
 func RegisterGrants(c *core.Parts, s *ownership.Spec, inUse func(key, owner string) bool) {
 	c.Inbox.Register(s.GrantMark, func(key, owner string) { giveBack(c, s, inUse, key, owner) })
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/testredis"
 )
 
-// A lock that is granted to an owner for which nobody waits any more is given back, also if the channel of the client is
-// subscribed only because its link still is.
+// A lock that is granted to an owner for which nobody waits any more is given back, also if the
+// channel of the client is subscribed only because its link still is.
 func TestGiveBack_grant_that_nobody_expects(t *testing.T) {
 	c := testredis.NewEngine(t)
 	key, owner, ctx := testredis.UniqueName(t, c), c.ID+":7", context.Background()

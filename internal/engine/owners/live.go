@@ -7,8 +7,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
 
-// liveOn returns the ownership on a key that has begun and is not over, for an owner that this client made, as it is
-// in Redis, or nil.
+// liveOn returns the ownership on a key that has begun and is not over, for an owner that this
+// client made, as it is in Redis, or nil.
 func liveOn(c *core.Parts, key string, owner identity.Owner) *ownership.Ownership {
 	if owner.ClientID() != c.ID { // a permit, for one: there may be many of them
 		return nil

@@ -1,5 +1,5 @@
-// Package owners has the ownerships of a client together: which one an owner has that the program knows, what a grant
-// becomes that nobody waits for, and the end of all when the client closes.
+// Package owners has the ownerships of a client together: which one an owner has that the program
+// knows, what a grant becomes that nobody waits for, and the end of all when the client closes.
 package owners
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
 
-// Registry has the ownerships of explicit owners, which can be re-entered, by lock and owner. It finds the live
-// ownerships of a client, which its lines have by key.
+// Registry has the ownerships of explicit owners, which can be re-entered, by lock and owner. It
+// finds the live ownerships of a client, which its lines have by key.
 type Registry struct {
 	client *core.Parts
 	forget func(*ownership.Ownership) // is remove
@@ -45,8 +45,8 @@ func newRegistry(c *core.Parts) *Registry {
 	return r
 }
 
-// Find returns the ownership of an explicit owner on a lock, which may be live or still acquiring, or else a
-// fresh one.
+// Find returns the ownership of an explicit owner on a lock, which may be live or still acquiring,
+// or else a fresh one.
 func (r *Registry) Find(p *ownership.Lock, owner identity.Owner) *ownership.Ownership {
 	name := OwnedName{p.Names.Key, p.Spec.Side, owner}
 	if o := r.Known(name); o != nil && o.Usable() && o.MayBeEntered(nil) {
@@ -55,8 +55,8 @@ func (r *Registry) Find(p *ownership.Lock, owner identity.Owner) *ownership.Owne
 	return r.NewFor(p, name)
 }
 
-// Known returns the ownership that is registered for an explicit owner, or the live one that has this owner in
-// Redis, or nil.
+// Known returns the ownership that is registered for an explicit owner, or the live one that has
+// this owner in Redis, or nil.
 func (r *Registry) Known(name OwnedName) *ownership.Ownership {
 	if o := r.registered(name); o != nil {
 		return o
@@ -74,10 +74,10 @@ func (r *Registry) registered(name OwnedName) *ownership.Ownership {
 	return r.ByName[name]
 }
 
-// NewFor makes an ownership for an explicit owner, unless another goroutine was quicker. Each ownership has its
-// own name in Redis, so that a late command of an earlier one cannot affect it. For an owner of this client,
-// that name is an owner with a fresh number. An owner of another client keeps its name, and the ownership also
-// has a fresh guest id.
+// NewFor makes an ownership for an explicit owner, unless another goroutine was quicker. Each
+// ownership has its own name in Redis, so that a late command of an earlier one cannot affect it.
+// For an owner of this client, that name is an owner with a fresh number. An owner of another
+// client keeps its name, and the ownership also has a fresh guest id.
 func (r *Registry) NewFor(p *ownership.Lock, name OwnedName) *ownership.Ownership {
 	number := r.client.Number()
 	wire, isGuest := identity.New(r.client.ID, number), name.Owner.ClientID() != r.client.ID
@@ -96,9 +96,9 @@ func (r *Registry) NewFor(p *ownership.Lock, name OwnedName) *ownership.Ownershi
 	}
 }
 
-// register registers an ownership under a name, in place of one that is over, and returns the registered one.
-// It does not look into another ownership: a goroutine that has locked that one may be about to lock the
-// registry.
+// register registers an ownership under a name, in place of one that is over, and returns the
+// registered one. It does not look into another ownership: a goroutine that has locked that one may
+// be about to lock the registry.
 func (r *Registry) register(name OwnedName, over, o *ownership.Ownership) *ownership.Ownership {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,9 +141,9 @@ func (r *Registry) remove(o *ownership.Ownership) {
 	}
 }
 
-// Nest returns the ownership on the side of p, which reads, for an owner that writes: under a hold of it, or, if under
-// is nil, for its owner. It returns nil if the hold has ended: another goroutine may write under the same owner by
-// then.
+// Nest returns the ownership on the side of p, which reads, for an owner that writes: under a hold
+// of it, or, if under is nil, for its owner. It returns nil if the hold has ended: another
+// goroutine may write under the same owner by then.
 func (r *Registry) Nest(writer *ownership.Ownership, p *ownership.Lock, under *hold.Item) *ownership.Ownership {
 	return writer.Nested(under, func() *ownership.Ownership { return r.Nested(p, writer) })
 }

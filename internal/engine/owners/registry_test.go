@@ -15,7 +15,8 @@ import (
 // call calls a method of a lock.
 type call = func(latchkey.Locker) (*latchkey.Hold, error)
 
-// A call for an owner leaves nothing behind if it fails, whatever the reason is and whoever made the owner.
+// A call for an owner leaves nothing behind if it fails, whatever the reason is and whoever made
+// the owner.
 func TestRegistry_forgets_owners_of_failed_calls(t *testing.T) {
 	url := testredis.Run(t).URL()
 	engine := testredis.NewEngineOf(t, url)

@@ -18,8 +18,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
-// When an ownership that is over is undone, its lock stays taken only if the hold was not released. An
-// acquisition that arrives late, after a confirmed release, is removed.
+// When an ownership that is over is undone, its lock stays taken only if the hold was not released.
+// An acquisition that arrives late, after a confirmed release, is removed.
 func TestAtLeast_undo_of_what_is_over(t *testing.T) {
 	for why, cause := range map[string]error{"lost": fault.ErrLost, "released": nil} {
 		t.Run(why, func(t *testing.T) {

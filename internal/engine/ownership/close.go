@@ -8,7 +8,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
-// EndAtClose ends the holds because the client closes. It reports whether the lock must be released.
+// EndAtClose ends the holds because the client closes. It reports whether the lock must be
+// released.
 func (o *Ownership) EndAtClose() (mustRelease bool) {
 	if o.CurrentPhase() == Releasing {
 		return true // its Unlock is under way, and reports the outcome

@@ -12,17 +12,17 @@ import (
 
 // This file makes the server count as many holds of an ownership as the client does.
 
-// releaseAnswer is the answer to a release, with the count of holds that was sent: the ownership's count may be lower
-// by then, and its last release may have begun.
+// releaseAnswer is the answer to a release, with the count of holds that was sent: the ownership's
+// count may be lower by then, and its last release may have begun.
 type releaseAnswer struct {
 	transport.Answer
 
 	count int
 }
 
-// sendCount makes the server's count equal to the client's. It is the release, and the undo of an acquisition
-// whose outcome is unknown. It does no harm if it runs twice, late, or for an ownership that is over. sendMu
-// is held.
+// sendCount makes the server's count equal to the client's. It is the release, and the undo of an
+// acquisition whose outcome is unknown. It does no harm if it runs twice, late, or for an ownership
+// that is over. sendMu is held.
 func (o *Ownership) sendCount(ctx context.Context, stop <-chan struct{}) (releaseAnswer, error) {
 	on := o.Terms(false)
 	o.mu.Lock()
@@ -90,8 +90,8 @@ func (o *Ownership) ReleaseCall(to Release, args []string) script.Call {
 	return o.Protocol.ReleaseCall(o, to, args)
 }
 
-// uncount removes a hold from the count. After the last one the ownership is releasing: it is neither renewed
-// nor re-entered. o.mu is held.
+// uncount removes a hold from the count. After the last one the ownership is releasing: it is
+// neither renewed nor re-entered. o.mu is held.
 func (o *Ownership) uncount(h *hold.Item) {
 	if o.Holds.Uncount(h) {
 		o.lastReleaseBegins()

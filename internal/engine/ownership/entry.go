@@ -24,8 +24,8 @@ func (o *Ownership) OwnEntry(made lease.Stamp) *queue.Entry {
 	return o.Entry
 }
 
-// WriteEntry writes the entry of an owner that wants the lock with that lease. The entry never changes. made is as for
-// OwnEntry.
+// WriteEntry writes the entry of an owner that wants the lock with that lease. The entry never
+// changes. made is as for OwnEntry.
 func (o *Ownership) WriteEntry(wanted time.Duration, made lease.Stamp) *queue.Entry {
 	e, of := o.OwnEntry(made), &o.Client.Config
 	granted := min(wanted, of.StaleWaiterTimeout)
@@ -35,9 +35,9 @@ func (o *Ownership) WriteEntry(wanted time.Duration, made lease.Stamp) *queue.En
 	return e
 }
 
-// WantLease makes the owner, which waits in a queue, want that lease. It returns false if the server may have given it
-// a longer one. If the grant of its entry is longer, but no longer than any such grant, the rest is undone when the
-// hold is over.
+// WantLease makes the owner, which waits in a queue, want that lease. It returns false if the
+// server may have given it a longer one. If the grant of its entry is longer, but no longer than
+// any such grant, the rest is undone when the hold is over.
 func (o *Ownership) WantLease(lease time.Duration) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -55,9 +55,9 @@ func (o *Ownership) HasOnlyItsPlace() bool {
 	return o.Phase == Acquiring && o.Entry.MayBeQueued() && !o.Doubt.MayBeHeld()
 }
 
-// GiveUp implements [line.Place]. The goroutine at the front of a line may leave before it holds the lock. The next in
-// line goes on with the owner that waits in the queue on the server, and keeps its place; if nobody is in line, nobody
-// goes on with it.
+// GiveUp implements [line.Place]. The goroutine at the front of a line may leave before it holds
+// the lock. The next in line goes on with the owner that waits in the queue on the server, and
+// keeps its place; if nobody is in line, nobody goes on with it.
 func (o *Ownership) GiveUp() {
 	_, wanted := o.Entry.Wanted()
 	o.Abandon(wanted)

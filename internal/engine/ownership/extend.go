@@ -80,7 +80,8 @@ func (s *Hold) extended(d time.Duration) error {
 	return fault.Op("extend", o.Name(), fault.NotHeld(err))
 }
 
-// MayDowngrade checks that the hold is the only one, so that a hold that reads may take its place. sendMu is held.
+// MayDowngrade checks that the hold is the only one, so that a hold that reads may take its place.
+// sendMu is held.
 func (s *Hold) MayDowngrade() error {
 	o := s.Ownership
 	o.mu.Lock()

@@ -11,8 +11,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 )
 
-// Hold is one hold of an ownership, and the [hold.Backend] of a lock that is not composite. Ownership.mu guards its
-// item.
+// Hold is one hold of an ownership, and the [hold.Backend] of a lock that is not composite.
+// Ownership.mu guards its item.
 type Hold struct {
 	hold.Item
 

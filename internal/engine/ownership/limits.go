@@ -54,7 +54,8 @@ func (o *Ownership) limitReached(h *hold.Item) {
 	o.UndoLater(0, lease)
 }
 
-// UntilMaxHold is how long the hold may last at most: until its own limit or that of the outermost hold.
+// UntilMaxHold is how long the hold may last at most: until its own limit or that of the outermost
+// hold.
 func (s *Hold) UntilMaxHold() time.Duration {
 	o := s.Ownership
 	now := o.Client.Clock()
@@ -63,8 +64,9 @@ func (s *Hold) UntilMaxHold() time.Duration {
 	return min(s.Limit.Valid(now), o.Lease.Limit.Left(now))
 }
 
-// FixLease ends the renewal of a permit whose lease is about to be set. Until the server answers, the permit ends after
-// the new lease or the current one, whichever is shorter. FixLease returns an error if the permit is no longer held.
+// FixLease ends the renewal of a permit whose lease is about to be set. Until the server answers,
+// the permit ends after the new lease or the current one, whichever is shorter. FixLease returns an
+// error if the permit is no longer held.
 func (s *Hold) FixLease(sent lease.Stamp, lease time.Duration) error {
 	o := s.Ownership
 	o.mu.Lock()

@@ -77,7 +77,8 @@ func TestHold_keeps_a_wait_queue_in_which_somebody_waited(t *testing.T) {
 	require.Nil(t, behind(lock), "it goes with the last user")
 }
 
-// A call that gives up while another call of its owner is in flight gets ErrNotAcquired: the server had no problem.
+// A call that gives up while another call of its owner is in flight gets ErrNotAcquired: the server
+// had no problem.
 func TestHold_is_what_the_second_call_of_an_owner_waits_for(t *testing.T) {
 	c := testredis.NewEngine(t)
 	ctx := context.Background()

@@ -24,7 +24,8 @@ func LockOf(c *core.Parts, s *Spec, names *keyspace.Keys) *Lock {
 // Name returns the name as the program gave it.
 func (p *Lock) Name() string { return p.Names.Name }
 
-// LineKey returns the name under which goroutines wait for a lock. Both sides of a read/write lock have the same.
+// LineKey returns the name under which goroutines wait for a lock. Both sides of a read/write lock
+// have the same.
 func (p *Lock) LineKey() line.Key {
 	kind := p.Spec.Kind
 	if p.Spec.Side != "" {

@@ -30,7 +30,8 @@ func (o *Ownership) EndIfDue() bool {
 		cause, why = fault.ErrMaxHold, "its maximum hold time is over"
 	}
 	mayLast := o.Doubt.MayLast(now, o.span())
-	// The last release may be in flight, and may yet put the next owner into the queue or give it the lock.
+	// The last release may be in flight, and may yet put the next owner into the queue or give it
+	// the lock.
 	o.Turn.Next.AcquisitionAnswered(transport.Answer{Doubt: true, DoubtAt: now, DoubtGeneration: nodes.NoGeneration})
 	o.mu.Unlock()
 	if !o.endLost(cause, why) {
@@ -83,9 +84,9 @@ func (o *Ownership) removeLater() {
 	o.UndoLater(margin, span)
 }
 
-// LeaveFree lets the next local waiter try, because nobody may hold the lock now. receivers is how many
-// subscribers received the message of the release: 0 if none was sent or nobody listens, -1 if it could not be
-// published. next is as for Leave.
+// LeaveFree lets the next local waiter try, because nobody may hold the lock now. receivers is how
+// many subscribers received the message of the release: 0 if none was sent or nobody listens, -1 if
+// it could not be published. next is as for Leave.
 func (o *Ownership) LeaveFree(next *Ownership, receivers int64) {
 	left, q := o.Links.HoldEnds(receivers <= 0, placeOf(next))
 	line.GiveUp(left)
@@ -94,16 +95,17 @@ func (o *Ownership) LeaveFree(next *Ownership, receivers int64) {
 	}
 }
 
-// Leave is LeaveFree for a lock that others still hold: they wake the waiters. The waiter that comes to the front
-// goes on with next, which End has returned; if nobody comes, next is abandoned.
+// Leave is LeaveFree for a lock that others still hold: they wake the waiters. The waiter that
+// comes to the front goes on with next, which End has returned; if nobody comes, next is abandoned.
 func (o *Ownership) Leave(next *Ownership) {
 	left, _ := o.Links.HoldEnds(true, placeOf(next))
 	line.GiveUp(left)
 }
 
 // End ends the ownership, once, and everything that depends on it, and reports whether it did. The
-// cause is nil after a release. It returns the owner with which this client wants the lock next, or nil. The
-// release may have granted the lock to that owner, so the caller passes it to LeaveFree or Leave.
+// cause is nil after a release. It returns the owner with which this client wants the lock next, or
+// nil. The release may have granted the lock to that owner, so the caller passes it to LeaveFree or
+// Leave.
 func (o *Ownership) End(cause error) (next *Ownership, ended bool) {
 	o.mu.Lock()
 	if !o.Phase.begun() {

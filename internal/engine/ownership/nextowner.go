@@ -7,11 +7,11 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// When a release hands a contended lock over while goroutines of this client wait for it, it puts the owner with
-// which the client wants the lock next into the queue, in the same command.
+// When a release hands a contended lock over while goroutines of this client wait for it, it puts
+// the owner with which the client wants the lock next into the queue, in the same command.
 
-// ChooseNext makes the owner with which this client wants the lock again, when it releases the lock and others
-// are in line: the release puts that owner into the queue. sendMu is held.
+// ChooseNext makes the owner with which this client wants the lock again, when it releases the lock
+// and others are in line: the release puts that owner into the queue. sendMu is held.
 func (o *Ownership) ChooseNext() {
 	if !o.Spec.Passes || o.Client.Inbox.MustPoll(o.Names.Key, 0) { // the queue would not know when it polls
 		return

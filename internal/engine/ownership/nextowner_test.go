@@ -16,8 +16,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// A release names the owner with which its client wants the lock next, and the waiter leaves before the release is
-// answered. However the ownership ends, the next owner is given up: what the server may have granted it is undone.
+// A release names the owner with which its client wants the lock next, and the waiter leaves before
+// the release is answered. However the ownership ends, the next owner is given up: what the server
+// may have granted it is undone.
 func TestOwnership_that_ends_leaves_no_next_owner(t *testing.T) {
 	c := testredis.NewEngine(t, func(s *testredis.Settings) { s.Turn = -1 })
 	ctx := context.Background()

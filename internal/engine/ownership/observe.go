@@ -8,8 +8,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 )
 
-// This file sends the events of calls and ownerships to the client's observer. Without an observer it does
-// nothing.
+// This file sends the events of calls and ownerships to the client's observer. Without an observer
+// it does nothing.
 
 // Event returns an event about the owner of a lock or a permit.
 func (p *Lock) Event(t report.EventType, number uint64, owner identity.Owner) report.Event {
@@ -20,8 +20,8 @@ func (p *Lock) Event(t report.EventType, number uint64, owner identity.Owner) re
 	return e
 }
 
-// Observe reports what happened to the ownership, or to the hold h, which is the outermost one if h is nil. A
-// party of a barrier is not a hold: it has only the events of its Await.
+// Observe reports what happened to the ownership, or to the hold h, which is the outermost one if h
+// is nil. A party of a barrier is not a hold: it has only the events of its Await.
 func (o *Ownership) Observe(t report.EventType, h *hold.Item, err error) {
 	if !o.Client.Config.Observes || o.Spec.Party {
 		return
@@ -41,8 +41,8 @@ func (o *Ownership) Observe(t report.EventType, h *hold.Item, err error) {
 	o.Client.Reporter.Observe(parent, e)
 }
 
-// observeEnd reports one event for each outermost hold that has ended. Holds that read along were acquired
-// separately, so each has its own event.
+// observeEnd reports one event for each outermost hold that has ended. Holds that read along were
+// acquired separately, so each has its own event.
 func (o *Ownership) observeEnd(t report.EventType, err error) {
 	if !o.Client.Config.Observes {
 		return

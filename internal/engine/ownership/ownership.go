@@ -1,5 +1,5 @@
-// Package ownership has what a client knows of a lock that one of its owners has: from the first acquisition to the
-// last release, with all holds.
+// Package ownership has what a client knows of a lock that one of its owners has: from the first
+// acquisition to the last release, with all holds.
 package ownership
 
 import (
@@ -24,8 +24,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport/retry"
 )
 
-// Ownership is the time in which one owner has one lock, from the outermost acquisition to the last release,
-// including all re-entries. Holds are handles on it.
+// Ownership is the time in which one owner has one lock, from the outermost acquisition to the last
+// release, including all re-entries. Holds are handles on it.
 //
 // Every request for an ownership is sent under its sendMu: acquire, re-enter, renew, release, undo.
 type Ownership struct {
@@ -54,8 +54,8 @@ type Ownership struct {
 	Entry *queue.Entry // in the queue on the server, or nil
 
 	KeptUntil *lease.Bound // until when the lock stays taken, or nil; set when it begins: see Release.Keep
-	// Sibling is the ownership of the same owner on the other side of the lock, if one of the two was made
-	// while the other existed, or nil. An ownership that reads has it from the start.
+	// Sibling is the ownership of the same owner on the other side of the lock, if one of the two
+	// was made while the other existed, or nil. An ownership that reads has it from the start.
 	Sibling *Ownership
 }
 
@@ -109,9 +109,10 @@ func (o *Ownership) BeginWith(r *request.Request, term lease.Term, acquired, now
 	o.plan()
 }
 
-// Enter counts a re-entry that is about to be requested, so that a release that begins before the answer is not the
-// last. It fits the request to the limits of the outermost hold, and returns the count with the new hold, or 0 if there
-// is nothing to re-enter. AddHold or DropEntry follows. The caller has locked SendMu, and keeps it until then.
+// Enter counts a re-entry that is about to be requested, so that a release that begins before the
+// answer is not the last. It fits the request to the limits of the outermost hold, and returns the
+// count with the new hold, or 0 if there is nothing to re-enter. AddHold or DropEntry follows. The
+// caller has locked SendMu, and keeps it until then.
 func (o *Ownership) Enter(r *request.Request, under *hold.Item) (count int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -129,7 +130,8 @@ func (o *Ownership) Enter(r *request.Request, under *hold.Item) (count int) {
 	return o.Holds.Count
 }
 
-// DropEntry ends Enter: there is no re-entry. If nothing else is left, the last release is under way.
+// DropEntry ends Enter: there is no re-entry. If nothing else is left, the last release is under
+// way.
 func (o *Ownership) DropEntry() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -138,9 +140,10 @@ func (o *Ownership) DropEntry() {
 	}
 }
 
-// AddHold makes a re-entry, for which Enter was called, after the server has confirmed it. If the ownership was lost
-// meanwhile, or the hold that the caller re-enters is over, it returns the cause. The lease counts nevertheless: a
-// release that waits for this answer needs it for its own answer.
+// AddHold makes a re-entry, for which Enter was called, after the server has confirmed it. If the
+// ownership was lost meanwhile, or the hold that the caller re-enters is over, it returns the
+// cause. The lease counts nevertheless: a release that waits for this answer needs it for its own
+// answer.
 func (o *Ownership) AddHold(r *request.Request, under *hold.Item, a transport.Answer) (s *Hold, cause error) {
 	o.Client.Record.Use(a.Sent.Mono, r.Lease)
 	o.mu.Lock()
@@ -161,8 +164,8 @@ func (o *Ownership) AddHold(r *request.Request, under *hold.Item, a transport.An
 	return s, nil
 }
 
-// AcquisitionAnswered records whether the answer to an acquisition leaves it in doubt that the ownership, which may be
-// nil, is acquired.
+// AcquisitionAnswered records whether the answer to an acquisition leaves it in doubt that the
+// ownership, which may be nil, is acquired.
 func (o *Ownership) AcquisitionAnswered(a transport.Answer) {
 	if o == nil || !a.Doubt {
 		return
@@ -205,7 +208,8 @@ func (o *Ownership) IsReleased() bool {
 	return o.Phase >= Releasing && o.Holds.Cause == nil
 }
 
-// valid returns for how long the holds can be relied on without a reply from the server. o.mu is held.
+// valid returns for how long the holds can be relied on without a reply from the server. o.mu is
+// held.
 func (o *Ownership) valid() time.Duration { return o.Lease.Valid(o.Client.Clock()) }
 
 // Left is valid for callers that do not hold o.mu.
@@ -218,9 +222,9 @@ func (o *Ownership) Left() time.Duration {
 // span returns the longest time for which the key may live. o.mu is held.
 func (o *Ownership) span() time.Duration { return o.Doubt.Span(o.Lease.Span()) }
 
-// Terms returns the bounds of an acquisition or a release. The call has sendMu of the ownership, and the next
-// renewal waits for it. So while the ownership is held, the bound is at most a part of the lease. waits says that the
-// caller keeps waiting after the bounds.
+// Terms returns the bounds of an acquisition or a release. The call has sendMu of the ownership,
+// and the next renewal waits for it. So while the ownership is held, the bound is at most a part of
+// the lease. waits says that the caller keeps waiting after the bounds.
 func (o *Ownership) Terms(waits bool) transport.Terms {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -242,8 +246,8 @@ func (o *Ownership) EndUnheld() bool {
 	return true
 }
 
-// Abandon ends an ownership that has not begun, and undoes what the server may have granted, with that lease.
-// It reports whether the server may have granted anything.
+// Abandon ends an ownership that has not begun, and undoes what the server may have granted, with
+// that lease. It reports whether the server may have granted anything.
 func (o *Ownership) Abandon(lease time.Duration) (begun bool) {
 	granted, queued := o.Entry.GiveUp()
 	o.mu.Lock()
@@ -260,8 +264,8 @@ func (o *Ownership) Abandon(lease time.Duration) (begun bool) {
 	return begun
 }
 
-// ForgetUnused ends an ownership for which nothing was sent, unless another goroutine is about to use it. A
-// call that finds it over resolves its owner again.
+// ForgetUnused ends an ownership for which nothing was sent, unless another goroutine is about to
+// use it. A call that finds it over resolves its owner again.
 func (o *Ownership) ForgetUnused() {
 	if !o.sendMu.TryLock() {
 		return

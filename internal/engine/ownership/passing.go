@@ -11,23 +11,25 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/turns"
 )
 
-// A lock that several goroutines of a client want is passed among them in memory: the release of one hold makes
-// the next in line the holder, under the same owner, and nothing is sent. For the server, the first of them
-// holds the lock until the last one releases it. This is lock cohorting (Dice, Marathe, Shavit: Lock Cohorting,
-// PPoPP 2012). Fenced locks are not passed on: each of their holds takes its token from the server.
+// A lock that several goroutines of a client want is passed among them in memory: the release of
+// one hold makes the next in line the holder, under the same owner, and nothing is sent. For the
+// server, the first of them holds the lock until the last one releases it. This is lock cohorting
+// (Dice, Marathe, Shavit: Lock Cohorting, PPoPP 2012). Fenced locks are not passed on: each of
+// their holds takes its token from the server.
 //
-// It lasts for one turn (Tuning.Turn), which bounds how long other clients wait. The next release after that
-// goes to the server.
+// It lasts for one turn (Tuning.Turn), which bounds how long other clients wait. The next release
+// after that goes to the server.
 
-// localTurn is the turn in which this client has the lock, and what follows. Ownership.mu guards it.
+// localTurn is the turn in which this client has the lock, and what follows. Ownership.mu guards
+// it.
 type localTurn struct {
 	turns.Turn
 
 	Next *Ownership // with which this client wants the lock after the turn, or nil
 }
 
-// beginTurn begins the turn of an ownership that the server has just granted. passes is how often it may be
-// passed on while strangers compete. o.mu is held.
+// beginTurn begins the turn of an ownership that the server has just granted. passes is how often
+// it may be passed on while strangers compete. o.mu is held.
 func (o *Ownership) beginTurn(r *request.Request, token int64, passes int, now lease.Stamp) {
 	if o.Spec.Fenced {
 		o.first.Fencing = token
@@ -41,8 +43,8 @@ func (o *Ownership) beginTurn(r *request.Request, token int64, passes int, now l
 	}
 }
 
-// passOn passes the ownership to the next goroutine in line, if possible, and reports whether it did. If so,
-// the hold is over.
+// passOn passes the ownership to the next goroutine in line, if possible, and reports whether it
+// did. If so, the hold is over.
 func (s *Hold) passOn() bool {
 	w, next := s.succeed()
 	if w != nil {
@@ -51,8 +53,9 @@ func (s *Hold) passOn() bool {
 	return w != nil
 }
 
-// succeed ends the hold, and returns the next one with its waiter, or nil if the ownership may not be
-// passed on or nobody takes it. It leaves sendMu free, because the next holder may release at once.
+// succeed ends the hold, and returns the next one with its waiter, or nil if the ownership may not
+// be passed on or nobody takes it. It leaves sendMu free, because the next holder may release at
+// once.
 func (s *Hold) succeed() (*line.Waiter, *Hold) {
 	o := s.Ownership
 	if !o.sendMu.TryLock() {
@@ -85,15 +88,15 @@ func (s *Hold) mayPass(now lease.Stamp) bool {
 		o.Holds.IsOnly(&s.Item) && s.Limit == nil
 }
 
-// mayHaveOthers reports whether the turn lasts and the ownership is clean, so that another holder cannot tell
-// that it was not the first. o.mu is held.
+// mayHaveOthers reports whether the turn lasts and the ownership is clean, so that another holder
+// cannot tell that it was not the first. o.mu is held.
 func (o *Ownership) mayHaveOthers(now lease.Stamp) bool {
 	return o.Phase == Held && o.Turn.Lasts(now.Mono) && o.Sibling == nil && !o.Doubt.MayChange()
 }
 
-// Share implements [hold.Backend]. The program may re-enter the hold with the owner from now on, so the hold is no
-// longer passed on. If the hold was passed on already, the owner belongs to another hold, and the program gets an owner
-// that nobody has.
+// Share implements [hold.Backend]. The program may re-enter the hold with the owner from now on, so
+// the hold is no longer passed on. If the hold was passed on already, the owner belongs to another
+// hold, and the program gets an owner that nobody has.
 func (s *Hold) Share() identity.Owner {
 	o := s.Ownership
 	o.mu.Lock()
@@ -106,8 +109,9 @@ func (s *Hold) Share() identity.Owner {
 	return o.Owner()
 }
 
-// MayBeEntered reports whether the ownership may be re-entered under a hold of it, or, if under is nil, with
-// its owner. The hold may have ended since. The program may have the owner from an earlier hold.
+// MayBeEntered reports whether the ownership may be re-entered under a hold of it, or, if under is
+// nil, with its owner. The hold may have ended since. The program may have the owner from an
+// earlier hold.
 func (o *Ownership) MayBeEntered(under *hold.Item) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

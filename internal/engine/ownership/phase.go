@@ -9,8 +9,8 @@ package ownership
 //	    │ context ended    │ limit reached, Close            │ gone            │
 //	    └──────────────────┴─────────────────────────────────┴─────────────────┘
 //
-// Re-entries, partial releases, renewals and extensions are sent while it is held, and do not change the phase.
-// When it is releasing or over, only releases are sent.
+// Re-entries, partial releases, renewals and extensions are sent while it is held, and do not
+// change the phase. When it is releasing or over, only releases are sent.
 type Phase uint8
 
 // The phases, in their order.

@@ -7,12 +7,12 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 )
 
-// A goroutine that wants to read a lock that others of its client read joins them in memory, and sends nothing.
-// For the server, the first of them reads until the last one has left.
+// A goroutine that wants to read a lock that others of its client read joins them in memory, and
+// sends nothing. For the server, the first of them reads until the last one has left.
 //
-// This lasts for one turn (Tuning.Turn), from when the server has admitted the first reader, which it does
-// when no writer waits. So a writer waits only for the rest of that turn and for the readers that are inside
-// then. The next reader needs the server.
+// This lasts for one turn (Tuning.Turn), from when the server has admitted the first reader, which
+// it does when no writer waits. So a writer waits only for the rest of that turn and for the
+// readers that are inside then. The next reader needs the server.
 
 // LetIn lets those in line in that the ownership may take along.
 func (o *Ownership) LetIn(q *line.Line) {

@@ -13,8 +13,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
-// release releases the hold: to the next goroutine in line, or to the server. It uncounts the hold before
-// it has sendMu, so that a wait for sendMu cannot keep the hold alive.
+// release releases the hold: to the next goroutine in line, or to the server. It uncounts the hold
+// before it has sendMu, so that a wait for sendMu cannot keep the hold alive.
 func (s *Hold) release(ctx context.Context) error {
 	o := s.Ownership
 	awaited := o.Links.FirstInLine() != nil
@@ -49,8 +49,9 @@ func (s *Hold) release(ctx context.Context) error {
 	return err
 }
 
-// releaseFails lets the first in line query the server, and go on with the next owner. If there is nobody, it returns
-// that owner as left. o.mu is held: an ownership that is over is no longer counted.
+// releaseFails lets the first in line query the server, and go on with the next owner. If there is
+// nobody, it returns that owner as left. o.mu is held: an ownership that is over is no longer
+// counted.
 func (o *Ownership) releaseFails() (left line.Place) {
 	left, taken := o.Links.ReleaseFails(placeOf(o.Turn.Next))
 	if taken {
@@ -69,8 +70,9 @@ func (o *Ownership) LockToRelease(ctx context.Context) bool {
 	return o.sendMu.Lock(ctx) == nil
 }
 
-// ReportRelease returns the result of Unlock if the hold is over by now. The result is nil for the first call
-// that reports on a release, even if the release happened in the background after Unlock had failed.
+// ReportRelease returns the result of Unlock if the hold is over by now. The result is nil for the
+// first call that reports on a release, even if the release happened in the background after Unlock
+// had failed.
 func (s *Hold) ReportRelease() (done bool, err error) {
 	o := s.Ownership
 	o.mu.Lock()
@@ -85,9 +87,9 @@ func (s *Hold) ReportRelease() (done bool, err error) {
 	return false, nil
 }
 
-// BeginRelease uncounts a hold before anything is sent, so that no renewal and no re-entry can follow. It may
-// be called again after a failed release. If others read along, the hold leaves them and is over without a
-// request: done is true.
+// BeginRelease uncounts a hold before anything is sent, so that no renewal and no re-entry can
+// follow. It may be called again after a failed release. If others read along, the hold leaves them
+// and is over without a request: done is true.
 func (s *Hold) BeginRelease() (done bool, err error) {
 	o := s.Ownership
 	if o.Spec.Along {
@@ -116,8 +118,8 @@ func (s *Hold) BeginRelease() (done bool, err error) {
 	return done, nil
 }
 
-// goneAtRelease ends the ownership, and reports that, if a release has found it gone and no earlier release of this
-// client, whose answer was lost, explains that.
+// goneAtRelease ends the ownership, and reports that, if a release has found it gone and no earlier
+// release of this client, whose answer was lost, explains that.
 func (o *Ownership) goneAtRelease(a releaseAnswer) bool {
 	o.mu.Lock()
 	explained := a.count == 0 && o.Doubt.ExplainsLoss(a.Doubt)
@@ -189,8 +191,8 @@ func (o *Ownership) FinishRelease(a transport.Answer) {
 	}
 }
 
-// mayComeLate reports whether an acquisition may still run after the release, and for how long the key may live
-// then.
+// mayComeLate reports whether an acquisition may still run after the release, and for how long the
+// key may live then.
 func (o *Ownership) mayComeLate() (late bool, span time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -13,7 +13,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/testredis"
 )
 
-// The release of a re-entry raises the lease of the outer hold, also if the client has to repeat it in the background.
+// The release of a re-entry raises the lease of the outer hold, also if the client has to repeat it
+// in the background.
 func TestRelease_in_the_background_raises_the_lease(t *testing.T) {
 	t.Parallel()
 	c := testredis.NewEngine(t, func(s *testredis.Settings) {

@@ -27,26 +27,26 @@ type Spec struct {
 	Public    bool          // the program may know its owners from the start
 	Along     bool          // several goroutines of a client may share an ownership of it: see readalong.go
 	HandsOver bool          // its release may grant it to a waiting owner
-	// GrantMark is the letter by which entries in the queue and grants name it, or "" for a lock in a
-	// hash: see lua/queue/hand_over.lua.
+	// GrantMark is the letter by which entries in the queue and grants name it, or "" for a lock in
+	// a hash: see lua/queue/hand_over.lua.
 	GrantMark string
 	// Lost is called when a hold ends without a call that ended it, and handles that. If it is nil,
 	// the program is notified of a loss.
 	Lost   func(*Ownership)
 	Recipe bool // other libraries implement it too, and publish nothing when they release it
-	// RenewEach returns the renewals of a hold with several keys, key by key, to be sent one after the other. The
-	// hold is renewed if all of them succeed. It is nil for kinds with one key.
+	// RenewEach returns the renewals of a hold with several keys, key by key, to be sent one after
+	// the other. The hold is renewed if all of them succeed. It is nil for kinds with one key.
 	RenewEach func(o *Ownership, lease time.Duration) []script.Call
 	// Channel is where its release is published, or nil for the channel of a lock.
 	Channel func(key string) string
 }
 
-// passesInside reports whether its ownerships are also passed on in memory. Each hold of a fenced lock takes its
-// token from the server.
+// passesInside reports whether its ownerships are also passed on in memory. Each hold of a fenced
+// lock takes its token from the server.
 func (s *Spec) passesInside() bool { return s.Passes && !s.Fenced }
 
-// entryTokens is the token field of an owner's queue entry, with the kind of lock that the owner wants: see
-// lua/queue/hand_over.lua.
+// entryTokens is the token field of an owner's queue entry, with the kind of lock that the owner
+// wants: see lua/queue/hand_over.lua.
 func (s *Spec) entryTokens(timed bool) string {
 	switch {
 	case !s.Fenced:
@@ -63,12 +63,13 @@ func (s *Spec) IsLock() bool { return !s.Permit && !s.Party }
 // IsShared reports whether several owners may hold the lock at once.
 func (s *Spec) IsShared() bool { return s.Line == line.Shared }
 
-// othersMayStay reports whether others may still hold the lock when its owner has released it: other readers,
-// or the owner itself on the other side.
+// othersMayStay reports whether others may still hold the lock when its owner has released it:
+// other readers, or the owner itself on the other side.
 func (s *Spec) othersMayStay() bool { return s.Side != "" }
 
-// ignoresOwnRelease reports whether a client need not handle the message of its own release, because the end of
-// the hold wakes its waiters. A read/write lock has several holders, and the message may be of another one.
+// ignoresOwnRelease reports whether a client need not handle the message of its own release,
+// because the end of the hold wakes its waiters. A read/write lock has several holders, and the
+// message may be of another one.
 func (s *Spec) ignoresOwnRelease() bool { return s.IsLock() && s.Side == "" }
 
 // lineRests reports whether the waiters in line send nothing while this client holds the lock.

@@ -12,8 +12,8 @@ import (
 )
 
 // UndoLater makes the server's state of an ownership match the client's, in the background: after a
-// delay, and for as long as an acquisition may be executed late. granted is the longest lease that the
-// server may have given it.
+// delay, and for as long as an acquisition may be executed late. granted is the longest lease that
+// the server may have given it.
 func (o *Ownership) UndoLater(delay, granted time.Duration) {
 	o.mu.Lock()
 	plan := undo.Plan{

@@ -14,12 +14,12 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport/retry"
 )
 
-// verifyOnly is the lease of a renewal that only checks whether the owner holds the lock. It is shorter than any
-// remaining lease, so the renewal changes nothing.
+// verifyOnly is the lease of a renewal that only checks whether the owner holds the lock. It is
+// shorter than any remaining lease, so the renewal changes nothing.
 const verifyOnly = -time.Second
 
-// watched is an ownership as the watchdog sees it: the same value under another name, with the methods of
-// [renewal.Hold].
+// watched is an ownership as the watchdog sees it: the same value under another name, with the
+// methods of [renewal.Hold].
 type watched Ownership
 
 // Keys implements [renewal.Hold].
@@ -45,8 +45,8 @@ func (w *watched) Period() time.Duration {
 	return o.Lease.Period()
 }
 
-// Awaited implements [renewal.Hold]. Goroutines may be in line behind the ownership, or behind the RedLock of which it
-// is a member.
+// Awaited implements [renewal.Hold]. Goroutines may be in line behind the ownership, or behind the
+// RedLock of which it is a member.
 func (w *watched) Awaited() bool {
 	o := (*Ownership)(w)
 	line := o.RedLine.Load()
@@ -107,7 +107,8 @@ func (w *watched) NextLease() time.Duration {
 	return 0
 }
 
-// RenewalPatience implements [renewal.Hold]. A verification wins no time, so it does not wait for longer than usual.
+// RenewalPatience implements [renewal.Hold]. A verification wins no time, so it does not wait for
+// longer than usual.
 func (w *watched) RenewalPatience(lease time.Duration) time.Duration {
 	o := (*Ownership)(w)
 	o.mu.Lock()

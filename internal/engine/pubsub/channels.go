@@ -10,8 +10,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
-// This file manages the channels of a listener: they are subscribed when lines need them, and forgotten
-// when nobody has waited on them for a while.
+// This file manages the channels of a listener: they are subscribed when lines need them, and
+// forgotten when nobody has waited on them for a while.
 
 // listenTo adds a subscription, and starts the goroutine of the listener if necessary.
 func (l *listener) listenTo(s *Subscription) {
@@ -25,8 +25,8 @@ func (l *listener) listenTo(s *Subscription) {
 	async.Signal(l.signals)
 }
 
-// subscribeNew subscribes to every channel that has a subscription not yet requested on this link. To subscribe
-// again does no harm: the server confirms it again.
+// subscribeNew subscribes to every channel that has a subscription not yet requested on this link.
+// To subscribe again does no harm: the server confirms it again.
 func (l *listener) subscribeNew(k *link) error {
 	l.mu.Lock()
 	var channels []string
@@ -52,9 +52,10 @@ func (l *listener) subscribeNew(k *link) error {
 	return nil
 }
 
-// subscribe returns when the server has confirmed or refused each channel, or returns an error if the link is
-// unusable. Each channel has a command of its own, because a server may refuse some of them, and sharded channels
-// may have different slots. If the server refuses a channel, the waiters poll.
+// subscribe returns when the server has confirmed or refused each channel, or returns an error if
+// the link is unusable. Each channel has a command of its own, because a server may refuse some of
+// them, and sharded channels may have different slots. If the server refuses a channel, the waiters
+// poll.
 func (l *listener) subscribe(k *link, channels []string) error {
 	commands := make([]rueidis.Completed, len(channels))
 	for i, channel := range channels {
@@ -109,8 +110,8 @@ func (l *listener) onMessage(k *link, channel, text string) {
 	}
 }
 
-// onSubscription runs in the reader of the link, and must not block. A node that gives a slot away also ends
-// the subscriptions of its channels.
+// onSubscription runs in the reader of the link, and must not block. A node that gives a slot away
+// also ends the subscriptions of its channels.
 func (l *listener) onSubscription(e rueidis.PubSubSubscription) {
 	begins := e.Kind == "subscribe" || e.Kind == "ssubscribe"
 	for _, s := range l.find(e.Channel) {
@@ -124,7 +125,8 @@ func (l *listener) onSubscription(e rueidis.PubSubSubscription) {
 	}
 }
 
-// sweep notes which channels nobody has waited on for a while, and returns how many others there are.
+// sweep notes which channels nobody has waited on for a while, and returns how many others there
+// are.
 func (l *listener) sweep(k *link) (wanted int) {
 	for _, channel := range l.retire() {
 		k.unwanted[channel] = struct{}{}

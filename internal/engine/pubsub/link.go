@@ -9,23 +9,26 @@ import (
 )
 
 const (
-	// unwantedFor is how long a link keeps channels that nobody wants any more, or unwantedBeats beats if that is
-	// shorter.
+	// unwantedFor is how long a link keeps channels that nobody wants any more, or unwantedBeats
+	// beats if that is shorter.
 	unwantedFor   = 10 * time.Second
 	unwantedBeats = 5
 	// unwantedMost is how many such channels a link keeps, unless more are wanted.
 	unwantedMost = 1000
-	// renewedPerSecond bounds how many wanted channels are subscribed again because links are replaced.
+	// renewedPerSecond bounds how many wanted channels are subscribed again because links are
+	// replaced.
 	renewedPerSecond = 1000
-	// replaceTimeout is how long a link stays while the connection that is to replace it is being opened.
+	// replaceTimeout is how long a link stays while the connection that is to replace it is being
+	// opened.
 	replaceTimeout = time.Second
 )
 
 // link is a subscription connection that is up.
 //
-// Nothing unsubscribes from a link. rueidis sends PING behind each UNSUBSCRIBE, and ends the process if the server
-// refuses that: see docs/explain/rueidis.md. Channels that nobody wants any more end with their link. The last one
-// ends it; if there are others, another link replaces it from time to time.
+// Nothing unsubscribes from a link. rueidis sends PING behind each UNSUBSCRIBE, and ends the
+// process if the server refuses that: see docs/explain/rueidis.md. Channels that nobody wants any
+// more end with their link. The last one ends it; if there are others, another link replaces it
+// from time to time.
 type link struct {
 	number   uint64 // of the links of all listeners; subscriptions that have ended must not keep the link
 	conn     rueidis.DedicatedClient
@@ -40,8 +43,8 @@ type link struct {
 	elsewhere    atomic.Bool  // the master has changed, and the new one does not count it
 }
 
-// open opens a link and subscribes to the channels that are wanted. Only then it closes the link that the new one
-// replaces, if any, so that the server sees this client listen all the time.
+// open opens a link and subscribes to the channels that are wanted. Only then it closes the link
+// that the new one replaces, if any, so that the server sees this client listen all the time.
 func (l *listener) open(old *link) (*link, error) {
 	client := l.client()
 	if client == nil {
@@ -68,8 +71,8 @@ func (l *listener) open(old *link) (*link, error) {
 	return k, nil
 }
 
-// dedicate opens the connection of a link. If that takes long, it first ends the link that is to be replaced, which
-// may have the only place in the pool of a borrowed client.
+// dedicate opens the connection of a link. If that takes long, it first ends the link that is to be
+// replaced, which may have the only place in the pool of a borrowed client.
 func (l *listener) dedicate(client rueidis.Client, old *link) *link {
 	ended := make(chan struct{})
 	late := time.AfterFunc(replaceTimeout, func() { l.end(old); close(ended) })
@@ -92,8 +95,8 @@ func (l *listener) dedicate(client rueidis.Client, old *link) *link {
 	return k
 }
 
-// fromPool takes a connection out of the pool of a client. It waits for one until the listener is closed, and then
-// returns nil.
+// fromPool takes a connection out of the pool of a client. It waits for one until the listener is
+// closed, and then returns nil.
 func (l *listener) fromPool(client rueidis.Client) (rueidis.DedicatedClient, func()) {
 	type pooled struct {
 		rueidis.DedicatedClient
@@ -128,7 +131,8 @@ func (l *listener) end(k *link) {
 	k.close()
 }
 
-// crowded reports whether the link is to be replaced because of channels that nobody wants any more.
+// crowded reports whether the link is to be replaced because of channels that nobody wants any
+// more.
 func (k *link) crowded(wanted int, interval time.Duration) bool {
 	unwanted, longest := len(k.unwanted), min(unwantedFor, unwantedBeats*interval)
 	switch {

@@ -25,8 +25,8 @@ type listener struct {
 	uncounted atomic.Int32 // beats that the server did not count, on links that it had not counted before
 
 	mu sync.Mutex
-	// subs holds the subscriptions by channel. The keys a and {a} share a channel, and so do semaphores of both
-	// kinds. A slice that find returned never changes.
+	// subs holds the subscriptions by channel. The keys a and {a} share a channel, and so do
+	// semaphores of both kinds. A slice that find returned never changes.
 	subs   map[string][]*Subscription
 	ended  []*Subscription // ended by the node
 	active bool
@@ -75,8 +75,8 @@ func (l *listener) idle() bool {
 	return !l.active
 }
 
-// listen keeps links up, one after the other, until one breaks (an error) or none is needed any more. It returns how
-// long the last one was up.
+// listen keeps links up, one after the other, until one breaks (an error) or none is needed any
+// more. It returns how long the last one was up.
 func (l *listener) listen() (lasted time.Duration, err error) {
 	var k *link
 	for {
@@ -128,8 +128,8 @@ func (l *listener) serve(k *link) error {
 	}
 }
 
-// subscribeBeat subscribes to the beat. If the server does not permit it, the listener relies on the connection
-// to report its end.
+// subscribeBeat subscribes to the beat. If the server does not permit it, the listener relies on
+// the connection to report its end.
 func (l *listener) subscribeBeat(k *link) error {
 	if l.Sharded {
 		return nil
@@ -145,10 +145,11 @@ func (l *listener) subscribeBeat(k *link) error {
 	return err
 }
 
-// beat publishes on the private channel through the ordinary connection. A link can lose messages without an
-// error, if it is half open or leads to a server that is no longer the master; then beats are missing. Sharded
-// channels belong to a node, which ends its subscriptions when it gives a slot away. For them a reply on the
-// link itself is enough, together with a check which node is the master.
+// beat publishes on the private channel through the ordinary connection. A link can lose messages
+// without an error, if it is half open or leads to a server that is no longer the master; then
+// beats are missing. Sharded channels belong to a node, which ends its subscriptions when it gives
+// a slot away. For them a reply on the link itself is enough, together with a check which node is
+// the master.
 func (l *listener) beat(k *link) {
 	if k.beatRefused.Load() {
 		return
@@ -178,10 +179,11 @@ func (l *listener) beat(k *link) {
 	}
 }
 
-// recount records how many subscribers the server that receives the commands counted for a beat. If it counts
-// nobody, the link leads to another server. That may be a former master, which now replicates from the new one:
-// the link receives all messages, but the new master sees no subscriber, and hands nothing over. Then the link is
-// given up at once. A server that has never counted a link is trusted after some of them: it may count nobody.
+// recount records how many subscribers the server that receives the commands counted for a beat. If
+// it counts nobody, the link leads to another server. That may be a former master, which now
+// replicates from the new one: the link receives all messages, but the new master sees no
+// subscriber, and hands nothing over. Then the link is given up at once. A server that has never
+// counted a link is trusted after some of them: it may count nobody.
 func (l *listener) recount(k *link, heard int64) {
 	switch {
 	case heard > 0:

@@ -1,5 +1,5 @@
-// Package pubsub has one connection for messages to each server that sends them, and the channels that waiters listen
-// to.
+// Package pubsub has one connection for messages to each server that sends them, and the channels
+// that waiters listen to.
 package pubsub
 
 import (
@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// SubscriptionLinger is how long a channel counts as wanted after the last wait: subscribing costs as much
-	// as a lock and an unlock.
+	// SubscriptionLinger is how long a channel counts as wanted after the last wait: subscribing
+	// costs as much as a lock and an unlock.
 	SubscriptionLinger = 2 * time.Second
 	// subscribeBatch is how many channels are subscribed in one round trip.
 	subscribeBatch = 500
@@ -24,8 +24,8 @@ const (
 	uncountedLinks = 3
 )
 
-// ConfirmRounds is the number of refusals after which a waiter no longer counts on a subscription that the server has
-// not confirmed.
+// ConfirmRounds is the number of refusals after which a waiter no longer counts on a subscription
+// that the server has not confirmed.
 const ConfirmRounds = 2
 
 var (
@@ -39,11 +39,11 @@ var (
 type Subscriber interface {
 	// Message is called for each message.
 	Message(text string)
-	// Reconnected is called when the subscription begins or ends: messages that were published in between are
-	// lost.
+	// Reconnected is called when the subscription begins or ends: messages that were published in
+	// between are lost.
 	Reconnected()
-	// Retire reports whether the subscription can end, because nobody has needed it for linger. It is then
-	// forgotten.
+	// Retire reports whether the subscription can end, because nobody has needed it for linger. It
+	// is then forgotten.
 	Retire(linger time.Duration) bool
 }
 
@@ -71,10 +71,11 @@ func (s *Subscription) lost() {
 	s.To.Reconnected()
 }
 
-// Notifier receives the messages for all waiters of a client, over a dedicated connection to each server that
-// sends them: one server in all, except for sharded messages of a cluster. A message is only a hint: a waiter
-// that wakes up queries the server. Waiters also wake up when the subscription begins, when it ends, and when
-// they poll, so a lost message never costs more than the poll ceiling.
+// Notifier receives the messages for all waiters of a client, over a dedicated connection to each
+// server that sends them: one server in all, except for sharded messages of a cluster. A message is
+// only a hint: a waiter that wakes up queries the server. Waiters also wake up when the
+// subscription begins, when it ends, and when they poll, so a lost message never costs more than
+// the poll ceiling.
 type Notifier struct {
 	sender   *transport.Sender
 	reports  Reports
@@ -85,7 +86,8 @@ type Notifier struct {
 	closed   chan struct{}
 	running  sync.WaitGroup
 	links    atomic.Uint64 // opened so far
-	// Unclaimed handles a message on a channel that is still subscribed, although nobody wants it any more.
+	// Unclaimed handles a message on a channel that is still subscribed, although nobody wants it
+	// any more.
 	Unclaimed func(channel, text string)
 
 	mu        sync.Mutex

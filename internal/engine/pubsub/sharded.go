@@ -15,13 +15,13 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport/retry"
 )
 
-// Sharded messages (Redis 7) stay on the node that owns the slot of the channel, so there is a listener for
-// each node. The nodes themselves say which one that is: a wrong node answers MOVED, and a node that gives a
-// slot away ends its subscriptions.
+// Sharded messages (Redis 7) stay on the node that owns the slot of the channel, so there is a
+// listener for each node. The nodes themselves say which one that is: a wrong node answers MOVED,
+// and a node that gives a slot away ends its subscriptions.
 
-// MeetCluster reads the topology of a cluster, and decides how messages travel, by the rule that Redisson follows:
-// sharded on a cluster whose servers know them, unless the program wants classic ones. A client is opened once, so a
-// short budget must not make this call fail.
+// MeetCluster reads the topology of a cluster, and decides how messages travel, by the rule that
+// Redisson follows: sharded on a cluster whose servers know them, unless the program wants classic
+// ones. A client is opened once, so a short budget must not make this call fail.
 func MeetCluster(c *transport.Sender, classic bool, budget time.Duration) (sharded bool, err error) {
 	if !c.Topology.Cluster {
 		return false, nil
@@ -47,8 +47,8 @@ func MeetCluster(c *transport.Sender, classic bool, budget time.Duration) (shard
 	return false, nil
 }
 
-// nodes returns the nodes on which a channel may be subscribed: none for classic messages. It may wait for a
-// client that is being opened, so the caller must not hold n.mu.
+// nodes returns the nodes on which a channel may be subscribed: none for classic messages. It may
+// wait for a client that is being opened, so the caller must not hold n.mu.
 func (n *Notifier) nodes() map[string]rueidis.Client {
 	if !n.Sharded {
 		return nil
@@ -56,8 +56,8 @@ func (n *Notifier) nodes() map[string]rueidis.Client {
 	return n.sender.Client.Nodes()
 }
 
-// node returns the address on which to subscribe to a channel: "" for classic messages, which reach every node.
-// n.mu is held.
+// node returns the address on which to subscribe to a channel: "" for classic messages, which reach
+// every node. n.mu is held.
 func (n *Notifier) node(nodes map[string]rueidis.Client, channel string) string {
 	if !n.Sharded {
 		return ""
@@ -86,7 +86,8 @@ func (l *listener) client() rueidis.Client {
 // movePause prevents a tight loop of requests to a cluster whose nodes contradict each other.
 const movePause = 50 * time.Millisecond
 
-// redirect moves a subscription to the node that a MOVED error names, and reports whether it names one.
+// redirect moves a subscription to the node that a MOVED error names, and reports whether it names
+// one.
 func (l *listener) redirect(channel string, err error) bool {
 	address, asks, redirected := outcome.Redirection(err)
 	if asks || !redirected {
@@ -106,17 +107,17 @@ func (l *listener) redirect(channel string, err error) bool {
 	return true
 }
 
-// subscribed is called when the node has accepted a subscription: it owns the slot of the channel. The node may be
-// a replica. Without the record, the next channel of the slot, or the next lock with the same channel, might use the
-// master instead.
+// subscribed is called when the node has accepted a subscription: it owns the slot of the channel.
+// The node may be a replica. Without the record, the next channel of the slot, or the next lock
+// with the same channel, might use the master instead.
 func (l *listener) subscribed(channel string) {
 	l.Notifier.mu.Lock()
 	defer l.Notifier.mu.Unlock()
 	l.owners[keyspace.Slot(channel)] = l.address
 }
 
-// move hands a subscription to the listener of the node that owns it now. That may be this listener again,
-// until the nodes agree.
+// move hands a subscription to the listener of the node that owns it now. That may be this listener
+// again, until the nodes agree.
 func (l *listener) move(s *Subscription) {
 	if !l.forget(s) {
 		return
@@ -147,9 +148,9 @@ func (l *listener) moveEnded() {
 	}
 }
 
-// lookForMaster gives the link up if another node is the master of a slot that it listens to. After a failover,
-// the former master may replicate from the new one without ending subscriptions: it forwards all messages, but
-// the new master does not count its subscribers. See recount.
+// lookForMaster gives the link up if another node is the master of a slot that it listens to. After
+// a failover, the former master may replicate from the new one without ending subscriptions: it
+// forwards all messages, but the new master does not count its subscribers. See recount.
 func (l *listener) lookForMaster(ctx context.Context, k *link) {
 	if !l.sender.Learn(ctx) {
 		return
@@ -173,8 +174,8 @@ func (l *listener) forgetSlot(slot uint16) {
 	}
 }
 
-// moveAll moves all subscriptions away from a node whose link has broken: the node may be down for good, and
-// another may have its slots.
+// moveAll moves all subscriptions away from a node whose link has broken: the node may be down for
+// good, and another may have its slots.
 func (l *listener) moveAll() {
 	if !l.Sharded {
 		return

@@ -21,8 +21,8 @@ import (
 //	   └─────────────────────────────────┴────────────────────────────────────────────────────────────────▲
 //	                       the owner has the lock by its own attempt, or does not want it any more
 //
-// A nil entry is that of an owner that has never waited. The goroutine that drives the owner calls the methods, except
-// those of [inbox.Recipient].
+// A nil entry is that of an owner that has never waited. The goroutine that drives the owner calls
+// the methods, except those of [inbox.Recipient].
 type Entry struct {
 	inbox *inbox.Inbox
 	slot  inbox.Slot    // in which messages about the owner arrive
@@ -51,8 +51,8 @@ type Grant struct {
 	since string // when the granted entry joined the queue
 }
 
-// LongestPause is the longest time for which the front relies on messages: the queue lives for a minute after the last
-// call.
+// LongestPause is the longest time for which the front relies on messages: the queue lives for a
+// minute after the last call.
 const LongestPause = 20 * time.Second
 
 // New makes the entry of an owner, under its name and for the queue of a key. made is a time at
@@ -63,7 +63,8 @@ func New(b *inbox.Inbox, key, owner string, w Waker, made lease.Stamp) *Entry {
 	return e
 }
 
-// WaitAlone has messages about the owner wake w. A grant gives it that lease. No message has arrived yet.
+// WaitAlone has messages about the owner wake w. A grant gives it that lease. No message has
+// arrived yet.
 func (e *Entry) WaitAlone(w Waker, lease time.Duration) { e.waker, e.Lease = w, lease }
 
 // Write gives the entry its text, once. wanted is the lease that the acquisition of the owner asks
@@ -76,7 +77,8 @@ func (e *Entry) Write(wanted, granted time.Duration, text func() string) {
 	}
 }
 
-// Listen makes the client listen to messages about the owner. It reports whether a confirmation can be expected.
+// Listen makes the client listen to messages about the owner. It reports whether a confirmation can
+// be expected.
 func (e *Entry) Listen() bool { return e.inbox.Listen(&e.slot) }
 
 // Listens reports whether the client listens to messages about the owner.
@@ -98,8 +100,9 @@ type Place struct {
 // Known reports whether the attempt needs the queue.
 func (p Place) Known() bool { return p.Entry != "" || p.OldEntry != "" }
 
-// TakePlace returns what an attempt says of its place in the queue, and notes that it is sent. listens says that
-// messages about the owner arrive. poll is the ms after which the attempt is repeated, or "" if it is not a poller's.
+// TakePlace returns what an attempt says of its place in the queue, and notes that it is sent.
+// listens says that messages about the owner arrive. poll is the ms after which the attempt is
+// repeated, or "" if it is not a poller's.
 func (e *Entry) TakePlace(listens bool, poll string) (p Place) {
 	if e == nil {
 		return p
@@ -123,7 +126,8 @@ func (e *Entry) TakePlace(listens bool, poll string) (p Place) {
 	return p
 }
 
-// ReleaseBegins is called before a release of this client is sent that puts the entry into the queue.
+// ReleaseBegins is called before a release of this client is sent that puts the entry into the
+// queue.
 func (e *Entry) ReleaseBegins() {
 	e.mu.Lock()
 	e.mayBeQueued, e.waits = true, true
@@ -157,10 +161,10 @@ func (e *Entry) WaitBegins() {
 	e.waits = true
 }
 
-// SeenInQueue records that an attempt found the entry of the owner in the queue, and since when it has been
-// there. A grant removes the entry, so a grant of this entry is later than the attempt, and its lease counts
-// from before the attempt was sent. If the grant expires and the entry is put into the queue again, its time
-// differs.
+// SeenInQueue records that an attempt found the entry of the owner in the queue, and since when it
+// has been there. A grant removes the entry, so a grant of this entry is later than the attempt,
+// and its lease counts from before the attempt was sent. If the grant expires and the entry is put
+// into the queue again, its time differs.
 func (e *Entry) SeenInQueue(since string, sent lease.Stamp) {
 	if e == nil {
 		return
@@ -211,8 +215,8 @@ func (e *Entry) Wanted() (text string, lease time.Duration) {
 	return e.text, e.wanted
 }
 
-// Want makes the owner want that lease. It returns the lease that the server may have given it, and false if that is
-// too long. inDoubt says that an acquisition of the owner may still be executed.
+// Want makes the owner want that lease. It returns the lease that the server may have given it, and
+// false if that is too long. inDoubt says that an acquisition of the owner may still be executed.
 func (e *Entry) Want(lease time.Duration, inDoubt bool) (given time.Duration, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -230,8 +234,9 @@ func (e *Entry) Want(lease time.Duration, inDoubt bool) (given time.Duration, ok
 	return given, true
 }
 
-// TakeGrant takes the grant that has arrived for the owner, or nil, and returns from when its lease counts. known is
-// true, once, if a release of this client has put the owner into the queue, and no grant has arrived.
+// TakeGrant takes the grant that has arrived for the owner, or nil, and returns from when its lease
+// counts. known is true, once, if a release of this client has put the owner into the queue, and no
+// grant has arrived.
 func (e *Entry) TakeGrant() (g *Grant, from lease.Stamp, known bool) {
 	if e == nil {
 		return nil, from, false

@@ -66,7 +66,8 @@ func TestEntry_says_its_place(t *testing.T) {
 	require.Equal(t, time.Minute, wanted)
 }
 
-// A grant is taken once. Its lease counts from when the entry was seen in the queue, if the grant is of that entry.
+// A grant is taken once. Its lease counts from when the entry was seen in the queue, if the grant
+// is of that entry.
 func TestEntry_takes_a_grant(t *testing.T) {
 	e, w := written()
 	e.SeenInQueue("17", inQueue)
@@ -101,7 +102,8 @@ func TestEntry_closes(t *testing.T) {
 	require.Nil(t, g)
 }
 
-// The owner that goes on with an entry wants a lease of its own. The server may have given a longer one.
+// The owner that goes on with an entry wants a lease of its own. The server may have given a longer
+// one.
 func TestEntry_wants_another_lease(t *testing.T) {
 	for what, each := range map[string]struct {
 		happens func(e *Entry)
@@ -130,8 +132,8 @@ func TestEntry_wants_another_lease(t *testing.T) {
 	}
 }
 
-// After a message may have been lost, the waiter queries the server, also if it is told only then that its entry was put
-// into the queue.
+// After a message may have been lost, the waiter queries the server, also if it is told only then
+// that its entry was put into the queue.
 func TestEntry_that_must_query(t *testing.T) {
 	e, w := written()
 	e.ReleaseBegins()

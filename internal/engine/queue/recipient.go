@@ -22,10 +22,12 @@ func (e *Entry) Granted(token int64, since string) (wanted bool) {
 	return wanted
 }
 
-// Signal implements [inbox.Recipient]: it wakes the waiter for the owner, so that it looks at its state.
+// Signal implements [inbox.Recipient]: it wakes the waiter for the owner, so that it looks at its
+// state.
 func (e *Entry) Signal() { e.waker.Signal() }
 
-// Query implements [inbox.Recipient]: the waiter for the owner queries the server, whatever is known of its place.
+// Query implements [inbox.Recipient]: the waiter for the owner queries the server, whatever is
+// known of its place.
 func (e *Entry) Query() {
 	e.mustQuery()
 	e.waker.Signal()

@@ -26,21 +26,26 @@ type Hold interface {
 	Period() time.Duration
 	// Awaited reports whether goroutines of this client wait for the hold to end.
 	Awaited() bool
-	// EndIfOver ends the hold or a re-entry if its time is over, and otherwise plans when the hold is due next.
+	// EndIfOver ends the hold or a re-entry if its time is over, and otherwise plans when the hold
+	// is due next.
 	EndIfOver()
-	// RenewLater plans another renewal soon. err says why the last one failed, or is nil if none was sent.
+	// RenewLater plans another renewal soon. err says why the last one failed, or is nil if none
+	// was sent.
 	RenewLater(err error)
 
 	// The methods below are called while SendMu is locked.
 
-	// NextLease returns the lease that a renewal is to ask for now, or 0 if there is nothing to renew.
+	// NextLease returns the lease that a renewal is to ask for now, or 0 if there is nothing to
+	// renew.
 	NextLease() time.Duration
-	// RenewalPatience returns how long a renewal to that lease waits for its answer if it is sent now.
+	// RenewalPatience returns how long a renewal to that lease waits for its answer if it is sent
+	// now.
 	RenewalPatience(lease time.Duration) time.Duration
 	// RenewalCall returns the part of the hold in a batch of renewals.
 	RenewalCall(lease time.Duration) script.Call
-	// RenewalCalls returns calls that each renew one of several keys, for a server that refuses to renew them
-	// together, or nil. They are sent one after the other, and the hold is renewed if all of them succeed.
+	// RenewalCalls returns calls that each renew one of several keys, for a server that refuses to
+	// renew them together, or nil. They are sent one after the other, and the hold is renewed if
+	// all of them succeed.
 	RenewalCalls(lease time.Duration) []script.Call
 	// Renewed notes that the server has renewed the hold. result is what the script has returned.
 	Renewed(sent lease.Stamp, lease time.Duration, result int64)

@@ -17,8 +17,8 @@ import (
 // MostInBatch is how many holds one script renews: more would block the server for too long.
 const MostInBatch = 100
 
-// A renewal waits for its answer for renewPatience at most, however long the lease is, and for leastRenewPatience at
-// least.
+// A renewal waits for its answer for renewPatience at most, however long the lease is, and for
+// leastRenewPatience at least.
 const (
 	renewPatience      = 2 * time.Second
 	leastRenewPatience = 10 * time.Millisecond
@@ -32,9 +32,9 @@ func (w *Watchdog) renewAll(r *route, due []Hold) {
 	}
 }
 
-// renewSoon renews a batch as soon as the route has a slot for it, and does not wait for the answer. If the
-// whole batch is refused, it is divided, and its parts wait for slots like any other batch, without holding a
-// slot or for SendMu.
+// renewSoon renews a batch as soon as the route has a slot for it, and does not wait for the
+// answer. If the whole batch is refused, it is divided, and its parts wait for slots like any other
+// batch, without holding a slot or for SendMu.
 func (w *Watchdog) renewSoon(r *route, batch []Hold) {
 	select {
 	case r.Slots <- struct{}{}:
@@ -50,15 +50,16 @@ func (w *Watchdog) renewSoon(r *route, batch []Hold) {
 	})
 }
 
-// reservation is one hold in a batch, with SendMu locked: no release of it is sent before the renewal has
-// returned, and no renewal follows a release that has begun.
+// reservation is one hold in a batch, with SendMu locked: no release of it is sent before the
+// renewal has returned, and no renewal follows a release that has begun.
 type reservation struct {
 	Hold
 
 	lease time.Duration
 }
 
-// reserve locks SendMu of each hold that still needs renewal. A busy hold is renewed alone when its SendMu is free.
+// reserve locks SendMu of each hold that still needs renewal. A busy hold is renewed alone when its
+// SendMu is free.
 func (w *Watchdog) reserve(r *route, batch []Hold) []reservation {
 	renewals := make([]reservation, 0, len(batch))
 	for _, h := range batch {
@@ -71,7 +72,8 @@ func (w *Watchdog) reserve(r *route, batch []Hold) []reservation {
 	return renewals
 }
 
-// reserved appends the hold, whose SendMu is locked, to renewals, or unlocks it if there is nothing to renew.
+// reserved appends the hold, whose SendMu is locked, to renewals, or unlocks it if there is nothing
+// to renew.
 func reserved(h Hold, renewals []reservation) []reservation {
 	lease := h.NextLease()
 	if lease == 0 {
@@ -81,8 +83,8 @@ func reserved(h Hold, renewals []reservation) []reservation {
 	return append(renewals, reservation{h, lease})
 }
 
-// renewAlone waits for SendMu of a hold in line with other calls: a call that retries again and again must not
-// keep a renewal out.
+// renewAlone waits for SendMu of a hold in line with other calls: a call that retries again and
+// again must not keep a renewal out.
 func (w *Watchdog) renewAlone(r *route, h Hold) {
 	ctx, cancel := context.WithTimeout(w.open, h.Period())
 	defer cancel()
@@ -120,8 +122,8 @@ func (w *Watchdog) batches(all []Hold) [][]Hold {
 	return batches
 }
 
-// renewBatch sends one script, passes the result to each hold, and unlocks each SendMu. If the server
-// refuses a batch for one of its keys, it returns the parts to send again.
+// renewBatch sends one script, passes the result to each hold, and unlocks each SendMu. If the
+// server refuses a batch for one of its keys, it returns the parts to send again.
 func (w *Watchdog) renewBatch(batch []reservation) (parts [][]Hold) {
 	if len(batch) == 0 {
 		return nil
@@ -150,7 +152,8 @@ func (w *Watchdog) renewBatch(batch []reservation) (parts [][]Hold) {
 	return nil
 }
 
-// errNotRenewed means that the server replied to a renewal without saying whether the hold is there.
+// errNotRenewed means that the server replied to a renewal without saying whether the hold is
+// there.
 var errNotRenewed = fmt.Errorf("%w: the server did not renew the lease", fault.ErrUnavailable)
 
 // divide unlocks each SendMu of a batch, and returns its halves.
@@ -201,8 +204,8 @@ func SendOver(s *transport.Sender, confirm *transport.Replication) func(script.C
 	}
 }
 
-// renewKeyByKey renews one hold with a command for each of its keys, because the server refused a command with
-// all of them. The hold is renewed if all commands succeed.
+// renewKeyByKey renews one hold with a command for each of its keys, because the server refused a
+// command with all of them. The hold is renewed if all commands succeed.
 func (w *Watchdog) renewKeyByKey(r reservation, refusal error) ([]int64, error) {
 	calls := r.RenewalCalls(r.lease)
 	if calls == nil {

@@ -87,8 +87,8 @@ func TestContext_ends_soon_after_the_machine_has_slept(t *testing.T) {
 	require.Less(t, best, 250*time.Millisecond)
 }
 
-// The machine sleeps for a large part of the lease. The hold is renewed at once, because the rest of the lease is
-// too short to wait for a third of it.
+// The machine sleeps for a large part of the lease. The hold is renewed at once, because the rest
+// of the lease is too short to wait for a third of it.
 func TestWatchdog_renews_what_the_machine_has_nearly_overslept(t *testing.T) {
 	var clock fakeClock
 	c := engineWith(t, &clock)

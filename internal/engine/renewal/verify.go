@@ -14,8 +14,8 @@ import (
 const (
 	// shortestVerifyPause is the shortest time between two rounds that look for such holds.
 	shortestVerifyPause = 10 * time.Millisecond
-	// pausesUnheard is how many pauses without news of a hold pass before it is to be verified. The next
-	// round does that, within a poll ceiling.
+	// pausesUnheard is how many pauses without news of a hold pass before it is to be verified. The
+	// next round does that, within a poll ceiling.
 	pausesUnheard = 3
 )
 
@@ -29,8 +29,8 @@ func (w *Watchdog) VerifyAt(now time.Duration) time.Duration {
 	return now + pausesUnheard*w.verifyPause()
 }
 
-// verify starts the verification of holds with waiters, if it is time for a round. There may be many
-// holds, so it looks for their waiters without holding w.mu.
+// verify starts the verification of holds with waiters, if it is time for a round. There may be
+// many holds, so it looks for their waiters without holding w.mu.
 func (w *Watchdog) verify(now time.Duration) {
 	found := slices.DeleteFunc(w.unheard(now), func(h Hold) bool { return !h.Awaited() })
 	if len(found) == 0 {

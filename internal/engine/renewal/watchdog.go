@@ -1,5 +1,5 @@
-// Package renewal has the watchdog, which renews the holds of a client and ends those that it cannot renew.
-// It knows of a hold what [Hold] says.
+// Package renewal has the watchdog, which renews the holds of a client and ends those that it
+// cannot renew. It knows of a hold what [Hold] says.
 package renewal
 
 import (
@@ -40,9 +40,9 @@ type Config struct {
 	Failed func(lock string, holds int, err error)
 }
 
-// Watchdog renews the holds of a client and ends those that it cannot renew. One goroutine keeps time for
-// all holds, and never waits for the server, so that a loss is signaled when it is due. Others, while
-// there is anything to renew, renew many holds with one script.
+// Watchdog renews the holds of a client and ends those that it cannot renew. One goroutine keeps
+// time for all holds, and never waits for the server, so that a loss is signaled when it is due.
+// Others, while there is anything to renew, renew many holds with one script.
 type Watchdog struct {
 	config  Config
 	signals chan struct{}   // something is due earlier than was planned
@@ -203,8 +203,9 @@ func (w *Watchdog) dueSoon(now time.Duration) (soon []Hold) {
 	return soon
 }
 
-// startRenewals starts the renewals of holds and does not wait for them: a silent node must not delay the
-// holds on others. Until the result arrives, only the deadline of a hold counts. w.mu is held.
+// startRenewals starts the renewals of holds and does not wait for them: a silent node must not
+// delay the holds on others. Until the result arrives, only the deadline of a hold counts. w.mu is
+// held.
 func (w *Watchdog) startRenewals(due []Hold) {
 	for _, h := range due {
 		h.item().due.RenewAt, h.item().due.VerifyAt = async.NoDeadline, async.NoDeadline

@@ -242,8 +242,8 @@ func TestWatchdog_renews_what_is_due(t *testing.T) {
 	})
 }
 
-// A hold whose renewals are not answered ends at its deadline. Until then they are repeated, and none waits for longer
-// than renewPatience.
+// A hold whose renewals are not answered ends at its deadline. Until then they are repeated, and
+// none waits for longer than renewPatience.
 func TestWatchdog_ends_what_it_cannot_renew(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *fakeWorld) {
 		w.answer = isSilent
@@ -361,7 +361,8 @@ func TestWatchdog_renews_key_by_key(t *testing.T) {
 	}
 }
 
-// A renewal waits in line for other commands of its hold, for no longer than a period. Other holds do not wait for that.
+// A renewal waits in line for other commands of its hold, for no longer than a period. Other holds
+// do not wait for that.
 func TestWatchdog_waits_for_a_busy_hold(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *fakeWorld) {
 		w.add("free")
@@ -383,7 +384,8 @@ func TestWatchdog_waits_for_a_busy_hold(t *testing.T) {
 	})
 }
 
-// A hold that nobody renews is verified if goroutines wait behind it and there was no news of it for a while.
+// A hold that nobody renews is verified if goroutines wait behind it and there was no news of it
+// for a while.
 func TestWatchdog_verifies_what_is_waited_for(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *fakeWorld) {
 		awaited, other := w.made("awaited"), w.made("other")
@@ -402,7 +404,8 @@ func TestWatchdog_verifies_what_is_waited_for(t *testing.T) {
 	})
 }
 
-// After the machine has slept, every hold is looked at soon, whenever it is due. What is nearly over is renewed at once.
+// After the machine has slept, every hold is looked at soon, whenever it is due. What is nearly
+// over is renewed at once.
 func TestWatchdog_notices_that_the_machine_has_slept(t *testing.T) {
 	for slept, want := range map[time.Duration]string{
 		time.Second:      "9s sent, 9s renewed",
@@ -438,7 +441,8 @@ func (w *fakeWorld) route() *route {
 	return nodes.BacklogOf[Hold](w.watchdog.config.Topology.Serving(0), w.watchdog, 2, 1)
 }
 
-// replied returns an error reply of a server. rueidis makes such errors only of what it has stored or received.
+// replied returns an error reply of a server. rueidis makes such errors only of what it has stored
+// or received.
 func replied(t *testing.T, text string) error {
 	t.Helper()
 	stored := append(make([]byte, 7), '-') // no expiry, an error

@@ -14,7 +14,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 )
 
-// The text of a joined error has line breaks, and each of its parts may begin with the prefix of the library.
+// The text of a joined error has line breaks, and each of its parts may begin with the prefix of
+// the library.
 func TestLogValuesHaveOneLine(t *testing.T) {
 	var log bytes.Buffer
 	r := report.New(slog.New(slog.NewTextHandler(&log, nil)), nil)

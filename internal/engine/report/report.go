@@ -22,9 +22,9 @@ const (
 // errReports means that the logger or the observer did not return in time.
 var errReports = errors.New("latchkey: the logger or the observer does not return")
 
-// Reporter passes log lines and events of a client to its logger and observer, in the order in which they
-// happen. Both are code of the program that may block or panic. So only one goroutine calls them, which runs
-// only while there is something to report.
+// Reporter passes log lines and events of a client to its logger and observer, in the order in
+// which they happen. Both are code of the program that may block or panic. So only one goroutine
+// calls them, which runs only while there is something to report.
 type Reporter struct {
 	logger   *slog.Logger
 	observer func(Event) // or nil
@@ -57,8 +57,8 @@ func New(logger *slog.Logger, observer func(Event)) *Reporter {
 	return &Reporter{logger: logger, observer: observer, periods: map[string]*period{}}
 }
 
-// Parent returns the values of a context for the events of a call, or nil if there is no observer. It
-// returns a pointer because each hold stores one.
+// Parent returns the values of a context for the events of a call, or nil if there is no observer.
+// It returns a pointer because each hold stores one.
 func (r *Reporter) Parent(ctx context.Context) *context.Context {
 	if r.observer == nil {
 		return nil
@@ -83,9 +83,9 @@ func (r *Reporter) Observe(parent *context.Context, e Event) {
 	}
 }
 
-// Log logs a notice, unless the same one was logged in its period about the same subject, or about maxSubjects
-// others. Lines that are left out are counted. When the period is over, the last of them is logged with the
-// number.
+// Log logs a notice, unless the same one was logged in its period about the same subject, or about
+// maxSubjects others. Lines that are left out are counted. When the period is over, the last of
+// them is logged with the number.
 func (r *Reporter) Log(n Notice, subject string, attrs ...slog.Attr) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -114,8 +114,8 @@ func (r *Reporter) logLocked(n Notice, subject string, attrs ...slog.Attr) {
 	}
 }
 
-// sumUp logs how many lines were left out, and begins another period. Subjects that were logged are not logged
-// again until a period has passed in which no line was left out.
+// sumUp logs how many lines were left out, and begins another period. Subjects that were logged are
+// not logged again until a period has passed in which no line was left out.
 func (r *Reporter) sumUp(p *period) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -128,7 +128,8 @@ func (r *Reporter) sumUp(p *period) {
 	}
 }
 
-// writeSum logs the last line of a period with the number of lines that were left out. r.mu is held.
+// writeSum logs the last line of a period with the number of lines that were left out. r.mu is
+// held.
 func (r *Reporter) writeSum(p *period) bool {
 	line := p.last.Clone()
 	line.AddAttrs(slog.Int("repeated", p.repeated))
@@ -207,8 +208,8 @@ func (r *Reporter) deliver(next item) {
 	}
 }
 
-// Close delivers the remaining reports, and fails if that takes longer than ctx or patience allow. It accepts
-// no new reports.
+// Close delivers the remaining reports, and fails if that takes longer than ctx or patience allow.
+// It accepts no new reports.
 func (r *Reporter) Close(ctx context.Context, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

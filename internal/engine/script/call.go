@@ -1,4 +1,5 @@
-// Package script has the commands of the library, which are Lua scripts, and reads their replies and errors.
+// Package script has the commands of the library, which are Lua scripts, and reads their replies
+// and errors.
 package script
 
 import (
@@ -25,19 +26,20 @@ func (c *Call) Add(more Call) {
 	c.Args = append(c.Args, more.Args...)
 }
 
-// Keeping returns a call to release a lock, which has the time to keep it as its last argument, with another
-// time.
+// Keeping returns a call to release a lock, which has the time to keep it as its last argument,
+// with another time.
 func (c Call) Keeping(rest time.Duration) Call {
 	c.Args = slices.Clone(c.Args)
 	c.Args[len(c.Args)-1] = MillisText(rest)
 	return c
 }
 
-// pageSize is how many elements of a list one request reads, so that a long list does not block the server.
+// pageSize is how many elements of a list one request reads, so that a long list does not block the
+// server.
 const pageSize = 500
 
-// Pages reads a list page by page. It gives read the positions of the first and the last element of a page, as
-// arguments of a script. read returns the size of the whole list.
+// Pages reads a list page by page. It gives read the positions of the first and the last element of
+// a page, as arguments of a script. read returns the size of the whole list.
 func Pages(read func(positions []string) (size int64, err error)) error {
 	for from := 0; ; from += pageSize {
 		size, err := read([]string{strconv.Itoa(from), strconv.Itoa(from + pageSize - 1)})

@@ -5,10 +5,11 @@ import (
 	"github.com/latchkey-go/latchkey/lua"
 )
 
-// The commands. Each is named after the folder and the file of its script in lua/, or after the file alone if the
-// folder is shared, look or queue. The keys of LockAcquireQueued include the queue of the lock. The queue is
-// optional: while its slot migrates, the keys may be on two nodes, and the lock is acquired and released without
-// it, as other libraries do. MutexSet runs no file: it is SET NX PX.
+// The commands. Each is named after the folder and the file of its script in lua/, or after the
+// file alone if the folder is shared, look or queue. The keys of LockAcquireQueued include the
+// queue of the lock. The queue is optional: while its slot migrates, the keys may be on two nodes,
+// and the lock is acquired and released without it, as other libraries do. MutexSet runs no file:
+// it is SET NX PX.
 var (
 	LockAcquire       = together.Add(loadScript("lock/acquire"))
 	LockAcquireQueued = LockAcquire.OptionalKeys(1, 2)

@@ -27,7 +27,8 @@ func Explain(err error) []error {
 	return []error{outcome.Unavailable(err)}
 }
 
-// IsToBeUndone reports whether err is why an acquisition is undone that the server has executed, wholly or in part.
+// IsToBeUndone reports whether err is why an acquisition is undone that the server has executed,
+// wholly or in part.
 func IsToBeUndone(err error) bool {
 	return errors.Is(err, fault.ErrNotReplicated) || outcome.StoppedHalfWay(err)
 }
@@ -43,7 +44,8 @@ func IsFinal(err error) bool {
 	return outcome.Classify(err) == outcome.Refused
 }
 
-// Returned returns the error of a command as a call that ends with it returns it, in the errors of the library.
+// Returned returns the error of a command as a call that ends with it returns it, in the errors of
+// the library.
 func Returned(err error) error {
 	if err == nil {
 		return nil
@@ -55,8 +57,9 @@ func Returned(err error) error {
 	return errors.Join(returned...)
 }
 
-// Divisible reports whether parts of a batch may succeed where the whole did not: a proxy, or a rule about one
-// of the keys, may have refused it, or the keys are on two nodes because their slot migrates.
+// Divisible reports whether parts of a batch may succeed where the whole did not: a proxy, or a
+// rule about one of the keys, may have refused it, or the keys are on two nodes because their slot
+// migrates.
 func Divisible(err error) bool {
 	return outcome.HasCode(err, "TRYAGAIN") || outcome.Declined(err) && !errors.Is(err, fault.ErrNotReplicated)
 }

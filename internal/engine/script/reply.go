@@ -76,15 +76,17 @@ func Granted(a transport.Answer) bool {
 	return !a.Message.IsInt64() && !a.Message.IsArray() && !(a.Plain && a.Null)
 }
 
-// Freed reports whether the answer to a release says that the lock became free, even if only to be handed over.
+// Freed reports whether the answer to a release says that the lock became free, even if only to be
+// handed over.
 func Freed(a transport.Answer) bool { return a.Message.IsInt64() || a.Message.IsArray() }
 
-// Stays reports whether the answer to a release says that others still hold the lock. After a null reply nobody
-// knows: an earlier release has run, and may have granted the lock to the next owner of this client.
+// Stays reports whether the answer to a release says that others still hold the lock. After a null
+// reply nobody knows: an earlier release has run, and may have granted the lock to the next owner
+// of this client.
 func Stays(a transport.Answer) bool { return !Freed(a) && !a.Null }
 
-// Receivers returns how many subscribers received the message of a release that left the lock free, -1 if the
-// server refused the message. It reports false for any other answer.
+// Receivers returns how many subscribers received the message of a release that left the lock free,
+// -1 if the server refused the message. It reports false for any other answer.
 func Receivers(release transport.Answer) (n int64, free bool) {
 	if !release.Message.IsInt64() {
 		return 0, false
@@ -93,8 +95,8 @@ func Receivers(release transport.Answer) (n int64, free bool) {
 	return n, true
 }
 
-// Denials returns the results of a script about several holds that replicas did not confirm, or nil. Only a 0
-// counts: that a hold is gone needs no confirmation.
+// Denials returns the results of a script about several holds that replicas did not confirm, or
+// nil. Only a 0 counts: that a hold is gone needs no confirmation.
 func Denials(err error) []int64 {
 	reply, _ := transport.Unconfirmed(err)
 	results, _ := reply.AsIntSlice()

@@ -1,5 +1,6 @@
-// Package turns has how a client takes turns with others that do not wait in the queue of a lock. Its values lock
-// nothing, start no timer and read no clock: who has one guards it, and tells it the time.
+// Package turns has how a client takes turns with others that do not wait in the queue of a lock.
+// Its values lock nothing, start no timer and read no clock: who has one guards it, and tells it
+// the time.
 package turns
 
 import "time"

@@ -2,8 +2,8 @@ package turns
 
 import "time"
 
-// Turn is the time in which the goroutines of a client pass a lock on among themselves, and nothing is sent. It bounds
-// how long other clients wait.
+// Turn is the time in which the goroutines of a client pass a lock on among themselves, and nothing
+// is sent. It bounds how long other clients wait.
 type Turn struct {
 	Shown  bool // the program knows the owner, and may re-enter the hold with it
 	Passed bool // there were other holds than the first
@@ -13,7 +13,8 @@ type Turn struct {
 	ends   time.Duration // on the monotonic clock
 }
 
-// Begin begins a turn that lasts for that time. passes is how often the lock may be passed on while strangers compete.
+// Begin begins a turn that lasts for that time. passes is how often the lock may be passed on while
+// strangers compete.
 func (t *Turn) Begin(now, lasts time.Duration, passes int) {
 	t.ends = now + lasts
 	t.passes = int32(passes) //nolint:gosec // there are fewer goroutines
@@ -22,7 +23,8 @@ func (t *Turn) Begin(now, lasts time.Duration, passes int) {
 // Began returns when a turn of that length began.
 func (t *Turn) Began(lasts time.Duration) time.Duration { return t.ends - lasts }
 
-// Lasts reports whether others may have the lock in this turn. Once the program knows the owner, they may not.
+// Lasts reports whether others may have the lock in this turn. Once the program knows the owner,
+// they may not.
 func (t *Turn) Lasts(now time.Duration) bool { return now < t.ends && !t.Shown }
 
 // MayPass reports whether the strangers that compete allow one more hold.

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A lock is passed on until the turn is over, the strangers have had enough of it, or the program knows the owner.
+// A lock is passed on until the turn is over, the strangers have had enough of it, or the program
+// knows the owner.
 func TestTurn(t *testing.T) {
 	var turn Turn
 	require.False(t, turn.Lasts(0), "it has not begun")

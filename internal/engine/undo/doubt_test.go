@@ -41,8 +41,8 @@ func TestDoubt_events(t *testing.T) {
 	}
 }
 
-// One answer settles several acquisitions in doubt only if no connection broke between them. The last acquisition
-// decides how long a late one may still arrive.
+// One answer settles several acquisitions in doubt only if no connection broke between them. The
+// last acquisition decides how long a late one may still arrive.
 func TestDoubt_of_several_acquisitions(t *testing.T) {
 	first, second := nodes.Generation{Here: 1, Anywhere: 1}, nodes.Generation{Here: 1, Anywhere: 2}
 	var d Doubt
@@ -64,8 +64,8 @@ func TestDoubt_of_extensions_lasts_as_long_as_the_longest(t *testing.T) {
 	require.Equal(t, time.Hour, d.Span(time.Minute))
 }
 
-// A missing owner is a loss, unless its own release may have been executed and the lease was certain when that
-// release began.
+// A missing owner is a loss, unless its own release may have been executed and the lease was
+// certain when that release began.
 func TestDoubt_explains_what_a_release_finds(t *testing.T) {
 	for _, each := range []struct {
 		d                   Doubt

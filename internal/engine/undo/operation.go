@@ -13,8 +13,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
-// Memory is how long the server remembers an operation (see lua/shared/op.lua): as long as a late copy may
-// arrive.
+// Memory is how long the server remembers an operation (see lua/shared/op.lua): as long as a late
+// copy may arrive.
 const Memory = LateDelivery
 
 // margin is how much earlier the background gives up an operation: it must not send one that the
@@ -47,8 +47,8 @@ type Sessions struct {
 	busy map[string][]bool
 }
 
-// NewSessions returns the sessions of a client. number returns numbers that the client has not used yet, in growing
-// order. givenUp is called for an operation whose outcome stays unknown.
+// NewSessions returns the sessions of a client. number returns numbers that the client has not used
+// yet, in growing order. givenUp is called for an operation whose outcome stays unknown.
 func NewSessions(u *Undoer, client string, number func() uint64, givenUp func(record string)) *Sessions {
 	return &Sessions{undoer: u, client: client, number: number, givenUp: givenUp, busy: map[string][]bool{}}
 }
@@ -96,7 +96,8 @@ func (o *Operation) Done() { o.of.free(o.key, o.session) }
 // SettleLater leaves it to the background to settle the operation.
 func (o *Operation) SettleLater() { o.of.undoer.Add(o, Plan{Key: o.Record, Lease: Memory}) }
 
-// SettleNow is SettleLater for a call that has to report the outcome, and reports whether it is settled.
+// SettleNow is SettleLater for a call that has to report the outcome, and reports whether it is
+// settled.
 func (o *Operation) SettleNow() bool { return o.of.undoer.Now(o.Undo) }
 
 // Undo implements [Undoable]. It gives up while the server is still certain to remember the

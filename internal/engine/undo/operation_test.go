@@ -11,8 +11,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
-// The server has as many records for an object as operations were in flight on it at once, and no operation has the
-// number of another.
+// The server has as many records for an object as operations were in flight on it at once, and no
+// operation has the number of another.
 func TestSessions_are_used_again(t *testing.T) {
 	last := uint64(0)
 	s := NewSessions(newUndoer(lease.SystemClock), "me", func() uint64 { last++; return last }, nil)
@@ -29,7 +29,8 @@ func TestSessions_are_used_again(t *testing.T) {
 	require.Empty(t, s.busy)
 }
 
-// An operation in doubt is given up before the server may have forgotten it: nothing is sent, and its session is free.
+// An operation in doubt is given up before the server may have forgotten it: nothing is sent, and
+// its session is free.
 func TestSessions_give_up_in_time(t *testing.T) {
 	var now time.Duration
 	var givenUp []string

@@ -9,7 +9,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
-// Release undoes what is over. It is kept instead of what it releases to save memory, because there may be many.
+// Release undoes what is over. It is kept instead of what it releases to save memory, because there
+// may be many.
 type Release struct {
 	Sender *transport.Sender
 	Clock  func() lease.Stamp
@@ -18,7 +19,8 @@ type Release struct {
 	Undone func()       // is called if there was something to undo; or nil
 }
 
-// Undo implements [Undoable]. It locks nothing: any other command for what it releases finds it gone.
+// Undo implements [Undoable]. It locks nothing: any other command for what it releases finds it
+// gone.
 func (r *Release) Undo(ctx context.Context, stop <-chan struct{}) outcome.Outcome {
 	release := r.Call
 	if r.Kept != nil {

@@ -1,5 +1,5 @@
-// Package undo settles commands whose outcome is unknown, in the background, and numbers the operations that must count
-// once.
+// Package undo settles commands whose outcome is unknown, in the background, and numbers the
+// operations that must count once.
 package undo
 
 import (
@@ -66,15 +66,15 @@ const (
 	pauseGrowth = 16
 	// RetryPause is the pause after an answer that means "not now".
 	RetryPause = retry.LongPause
-	// inFlight is how many undo commands can be in flight to one node: about as many as callers give
-	// up within a round trip, or else the withdrawals of waiters fall behind. They share the slots that are
-	// reserved for renewals and releases, and must leave most of them free.
+	// inFlight is how many undo commands can be in flight to one node: about as many as callers
+	// give up within a round trip, or else the withdrawals of waiters fall behind. They share the
+	// slots that are reserved for renewals and releases, and must leave most of them free.
 	inFlight = 64
 	// probePause is the pause between two probes of a silent node. Each probe is repeated until
 	// the client's patience is over.
 	probePause = retry.LongPause
-	// longestBacklog is how many undos can wait for a silent node. If there are more, the oldest that end
-	// by themselves are left to their leases.
+	// longestBacklog is how many undos can wait for a silent node. If there are more, the oldest
+	// that end by themselves are left to their leases.
 	longestBacklog = 1 << 14
 )
 

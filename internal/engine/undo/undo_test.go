@@ -34,8 +34,8 @@ func newUndoer(clock func() lease.Stamp) *Undoer {
 	return New(&transport.Sender{Topology: nodes.NewTopology(false, 2*inFlight), Patience: time.Second}, clock)
 }
 
-// Close waits for what is in flight, not for everything that is owed: with a silent server, each item would take its
-// time.
+// Close waits for what is in flight, not for everything that is owed: with a silent server, each
+// item would take its time.
 func TestUndo_close_does_not_send_everything(t *testing.T) {
 	u := newUndoer(lease.SystemClock)
 	var sent atomic.Int32
@@ -54,7 +54,8 @@ func TestUndo_close_does_not_send_everything(t *testing.T) {
 	require.Less(t, sent.Load()-before, int32(all/4))
 }
 
-// While a server is silent, nothing is sent twice before everything was sent once, and the backlog is bounded.
+// While a server is silent, nothing is sent twice before everything was sent once, and the backlog
+// is bounded.
 func TestUndo_waits_for_a_silent_server_with_one_probe(t *testing.T) {
 	u := newUndoer(lease.SystemClock)
 	defer u.Close(t.Context())

@@ -1,4 +1,5 @@
-// Package waiters has the waiters of a client that keep a place each in a queue on the server, which keeps their order.
+// Package waiters has the waiters of a client that keep a place each in a queue on the server,
+// which keeps their order.
 package waiters
 
 import (
@@ -27,8 +28,8 @@ const Nearest = 4
 type List struct {
 	client *core.Parts
 	Queue  Queue
-	// shares says that waiters share the channel of their key, and have none of their own. Those that joined
-	// before their client listened then try once more, to become grantable.
+	// shares says that waiters share the channel of their key, and have none of their own. Those
+	// that joined before their client listened then try once more, to become grantable.
 	shares       bool
 	RedissonWait string // ms that a Redisson process subtracts from deadlines
 	period       time.Duration
@@ -55,8 +56,8 @@ type Queue interface {
 	Entry(o *ownership.Ownership) string
 }
 
-// New makes the list of the waiters in the queues of one kind. shares says that they share the channel of
-// their key.
+// New makes the list of the waiters in the queues of one kind. shares says that they share the
+// channel of their key.
 func New(c *core.Parts, q Queue, shares bool) *List {
 	o := c.Config
 	open, end := context.WithCancel(context.Background())
@@ -82,8 +83,8 @@ func (l *List) Wait(ctx context.Context, a *acquire.Acquisition) error {
 	return l.WaitFor(ctx, a, nil, &mark)
 }
 
-// WaitFor is Wait at the front of a line, or of none if that is nil. If the waiter gives up, the next one in line goes
-// on with its place. mark counts the call.
+// WaitFor is Wait at the front of a line, or of none if that is nil. If the waiter gives up, the
+// next one in line goes on with its place. mark counts the call.
 func (l *List) WaitFor(ctx context.Context, a *acquire.Acquisition, front *line.FIFO, mark *line.Mark) (err error) {
 	a.Start()
 	o := a.Ownership
@@ -107,7 +108,8 @@ func (l *List) isBehind(w *Waiter) bool {
 	return w.placed && !w.near
 }
 
-// attemptBegins notes that a waiter is about to make an attempt, and returns the line of which it is in front.
+// attemptBegins notes that a waiter is about to make an attempt, and returns the line of which it
+// is in front.
 func (l *List) attemptBegins(w *Waiter) *line.FIFO {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -115,8 +117,8 @@ func (l *List) attemptBegins(w *Waiter) *line.FIFO {
 	return w.line
 }
 
-// SetPermitPlace notes the place that the server has given to a waiter for permits. One that is not in the queue makes
-// room for the next in its line, and keeps its ticket.
+// SetPermitPlace notes the place that the server has given to a waiter for permits. One that is not
+// in the queue makes room for the next in its line, and keeps its ticket.
 func (l *List) SetPermitPlace(w *Waiter, ticket uint64, aside bool) {
 	l.SetPlace(w, ticket, true)
 	l.mu.Lock()
@@ -169,8 +171,8 @@ func (l *List) insert(w *Waiter, ticket uint64) {
 	}
 }
 
-// listenTo subscribes a waiter near the front to the channel on which it may be told to try, in addition to the
-// client's channel. l.mu is held.
+// listenTo subscribes a waiter near the front to the channel on which it may be told to try, in
+// addition to the client's channel. l.mu is held.
 func (l *List) listenTo(w *Waiter) {
 	switch {
 	case l.shares:

@@ -15,8 +15,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport/retry"
 )
 
-// The client keeps its waiters for fair locks and for permits with ids alive on the server, many of a
-// node with one script. It wakes those that lost their place or whose turn has come.
+// The client keeps its waiters for fair locks and for permits with ids alive on the server, many of
+// a node with one script. It wakes those that lost their place or whose turn has come.
 
 const (
 	// refreshBatch is how many waiters one script refreshes.
@@ -35,8 +35,8 @@ func (l *List) run() {
 	}
 }
 
-// beginRound begins to refresh the waiters on each node, unless the previous round there is still in flight. It
-// returns false if nobody waits.
+// beginRound begins to refresh the waiters on each node, unless the previous round there is still
+// in flight. It returns false if nobody waits.
 func (l *List) beginRound() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -50,7 +50,8 @@ func (l *List) beginRound() bool {
 	return l.active
 }
 
-// refreshNode refreshes the waiters on one node. After a failure it soon tries again, with those that wait then.
+// refreshNode refreshes the waiters on one node. After a failure it soon tries again, with those
+// that wait then.
 func (l *List) refreshNode(node *nodes.Node, batches []*Refreshing) {
 	for {
 		err := l.refreshAll(batches, nodeRefreshes)

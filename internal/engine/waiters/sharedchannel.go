@@ -7,9 +7,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 )
 
-// sharedChannel is the channel of a key that all waiters of a client share. It announces what nobody has been granted,
-// such as free permits. A message on it makes the first of them try again; the others receive grants. List.mu
-// guards usedAt.
+// sharedChannel is the channel of a key that all waiters of a client share. It announces what
+// nobody has been granted, such as free permits. A message on it makes the first of them try again;
+// the others receive grants. List.mu guards usedAt.
 type sharedChannel struct {
 	list   *List
 	key    string

@@ -38,8 +38,8 @@ type Attempter struct {
 	Waiter *Waiter
 }
 
-// Attempt implements [line.Attempter]. A guest is not grantable: the server would send the grant to the
-// client that made the owner.
+// Attempt implements [line.Attempter]. A guest is not grantable: the server would send the grant to
+// the client that made the owner.
 func (f Attempter) Attempt(ctx context.Context, round int) (left time.Duration, err error) {
 	line := f.Waiter.List.attemptBegins(f.Waiter)
 	if !f.Ownership.IsGuest {
@@ -56,9 +56,9 @@ func (f Attempter) Attempt(ctx context.Context, round int) (left time.Duration, 
 	return left, err
 }
 
-// Pause implements [line.Attempter]. The first refusal makes the client listen. A waiter near the front,
-// or with no place in the line yet, pauses for as long as the server said. The others rest until
-// they are woken. A waiter near the front that receives no messages polls sooner.
+// Pause implements [line.Attempter]. The first refusal makes the client listen. A waiter near the
+// front, or with no place in the line yet, pauses for as long as the server said. The others rest
+// until they are woken. A waiter near the front that receives no messages polls sooner.
 func (f Attempter) Pause(_ *line.Line, round int, left time.Duration) time.Duration {
 	c := f.Waiter.List.client
 	f.ReportNoExpiry(left)
@@ -77,9 +77,9 @@ func (f Attempter) Pause(_ *line.Line, round int, left time.Duration) time.Durat
 	return line.PauseUntil(left, pause)
 }
 
-// Args returns what an attempt says of the waiter: how many ms without a sign of life make it stale,
-// its ticket, or "" if it has none, and the lease, in ms, of a grant, or "" if it is not grantable. A
-// call that does not wait has a nil waiter, and sends "" for all of them.
+// Args returns what an attempt says of the waiter: how many ms without a sign of life make it
+// stale, its ticket, or "" if it has none, and the lease, in ms, of a grant, or "" if it is not
+// grantable. A call that does not wait has a nil waiter, and sends "" for all of them.
 func (w *Waiter) Args() (stale, ticket, grant string) {
 	if w == nil {
 		return "", "", ""
@@ -96,12 +96,14 @@ func (w *Waiter) Args() (stale, ticket, grant string) {
 	return c.StaleMS, ticket, grant
 }
 
-// takePlace puts a waiter in front of a line. It goes on with the place that the one before it has left.
+// takePlace puts a waiter in front of a line. It goes on with the place that the one before it has
+// left.
 func (w *Waiter) takePlace(front *line.FIFO) {
 	w.line, w.Ticket = front, front.TakeTicket()
 }
 
-// leaveLine lets the next in line come to the front. If leaves is true, that one goes on with the place of the waiter.
+// leaveLine lets the next in line come to the front. If leaves is true, that one goes on with the
+// place of the waiter.
 func (w *Waiter) leaveLine(leaves bool) {
 	w.List.mu.Lock()
 	front, ticket := w.line, w.Ticket
@@ -119,8 +121,8 @@ func (w *Waiter) leaveLine(leaves bool) {
 // Signal wakes the waiter: see [queue.Entry.WaitAlone].
 func (w *Waiter) Signal() { w.Own.Signal() }
 
-// Reconnected wakes the waiter if messages may have been lost. Waiters behind the first few cannot have missed a
-// message.
+// Reconnected wakes the waiter if messages may have been lost. Waiters behind the first few cannot
+// have missed a message.
 func (w *Waiter) Reconnected() {
 	w.List.mu.Lock()
 	near := w.near || !w.placed || w.List.shares && !w.Grantable

@@ -12,8 +12,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/primitive/rw"
 )
 
-// ForceUnlock removes the holders that it finds. A plain deletion that is repeated or late would free a lock that has
-// been acquired since. want is the kind that the lock must have, or nil.
+// ForceUnlock removes the holders that it finds. A plain deletion that is repeated or late would
+// free a lock that has been acquired since. want is the kind that the lock must have, or nil.
 func ForceUnlock(ctx context.Context, c *core.Parts, names *keyspace.Keys, want *ownership.Spec) (bool, error) {
 	if names.Invalid != nil {
 		return false, fault.Op("force unlock", names.Name, names.Invalid)

@@ -12,8 +12,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/testredis"
 )
 
-// A forced release names the holder that Inspect found. Data of an application, or a lock of another kind, that has
-// taken the place of the lock since then stays.
+// A forced release names the holder that Inspect found. Data of an application, or a lock of
+// another kind, that has taken the place of the lock since then stays.
 func TestForcedReleaseChecksTheKind(t *testing.T) {
 	const owner = testredis.OwnerA
 	found := inspect.Object{

@@ -1,5 +1,5 @@
-// Package admin has what people and tools ask of a server: which objects and waiters there are, forced releases, and
-// whether the server and its permissions will do.
+// Package admin has what people and tools ask of a server: which objects and waiters there are,
+// forced releases, and whether the server and its permissions will do.
 package admin
 
 import (
@@ -25,7 +25,8 @@ const (
 	lookFields = "65" // 64 owners and the mode
 )
 
-// look looks at names that one master serves, in one round trip. It leaves out keys that are not objects.
+// look looks at names that one master serves, in one round trip. It leaves out keys that are not
+// objects.
 func look(ctx context.Context, c *core.Parts, m nodes.Master, names []*keyspace.Keys) ([]inspect.Object, error) {
 	if len(names) == 0 {
 		return nil, nil
@@ -70,8 +71,8 @@ func lookGroups(c *core.Parts, names []*keyspace.Keys) (groups [][]*keyspace.Key
 	return groups
 }
 
-// readLooks reads the reply about a group. If the server refuses the whole script, because a slot moves or one
-// of the keys may not be read, it looks at each name separately.
+// readLooks reads the reply about a group. If the server refuses the whole script, because a slot
+// moves or one of the keys may not be read, it looks at each name separately.
 func readLooks(
 	ctx context.Context, c *core.Parts, result rueidis.RedisResult, group []*keyspace.Keys,
 ) ([]inspect.Object, error) {
@@ -103,8 +104,8 @@ func isObject(o *inspect.Object) bool {
 	return o.Kind != keyspace.KindNone && o.Kind != keyspace.KindUnknown && !isDerived(o)
 }
 
-// derived maps the prefixes of keys that belong to an object, and could be taken for one, to whether such a key
-// is a hash. A key of the other type is not derived.
+// derived maps the prefixes of keys that belong to an object, and could be taken for one, to
+// whether such a key is a hash. A key of the other type is not derived.
 var derived = map[string]bool{
 	"redisson_lock_token": false, "redisson_unlock_latch": false, "redisson_bqs": false,
 	"latchkey_sc_total": false, "latchkey_sc_bar": false, "latchkey_op": false, "latchkey_permit_void": false,

@@ -81,7 +81,8 @@ func FairWaiters(ctx context.Context, c *core.Parts, names *keyspace.Keys) ([]Wa
 	return readQueue(ctx, c, names, keyspace.KindLock, script.NewCall(script.FairWaiters, names.FairKeys()))
 }
 
-// queuedWaiters reads the queue of a lock that is not fair. A page may repeat waiters of the one before.
+// queuedWaiters reads the queue of a lock that is not fair. A page may repeat waiters of the one
+// before.
 func queuedWaiters(ctx context.Context, c *core.Parts, names *keyspace.Keys) ([]Waiter, error) {
 	keys := []string{names.Queue(), keyspace.WritersKey(keyspace.Tag(names.Key))}
 	all, err := readQueue(ctx, c, names, keyspace.KindLock, script.NewCall(script.ListWaiters, keys))

@@ -26,12 +26,13 @@ const (
 	walkPiece = "512"
 	// walkTrust is how long a walk relies on what it has read about a client without notes.
 	walkTrust = 5 * time.Second
-	// walkRounds is how often a walk may start again at least while servers keep being replaced. It may do so for as
-	// long as the RetryBudget.
+	// walkRounds is how often a walk may start again at least while servers keep being replaced. It
+	// may do so for as long as the RetryBudget.
 	walkRounds = 16
 )
 
-// WalkObjects yields the objects whose names match a pattern. An error ends the walk, and comes with no object.
+// WalkObjects yields the objects whose names match a pattern. An error ends the walk, and comes
+// with no object.
 func WalkObjects(ctx context.Context, c *core.Parts, pattern string) iter.Seq2[inspect.Object, error] {
 	return func(yield func(inspect.Object, error) bool) {
 		if pattern == "" || len(pattern) > keyspace.MaxLength {
@@ -74,7 +75,8 @@ type rounds struct {
 
 func (w *walk) rounds() *rounds { return &rounds{walk: w, began: time.Now()} }
 
-// next reports whether another round may begin. The second begins at once, and each further one after a pause.
+// next reports whether another round may begin. The second begins at once, and each further one
+// after a pause.
 func (r *rounds) next(ctx context.Context) bool {
 	if r.n++; r.n > walkRounds && time.Since(r.began) > r.client.Config.RetryBudget {
 		return false
@@ -152,7 +154,8 @@ func (w *walk) master(ctx context.Context, m nodes.Master) error {
 	return errReplaced
 }
 
-// piece reads one piece of the keys of a master, and looks at them. It returns the next cursor, "0" at the end.
+// piece reads one piece of the keys of a master, and looks at them. It returns the next cursor, "0"
+// at the end.
 func (w *walk) piece(ctx context.Context, m nodes.Master, cursor string) ([]inspect.Object, string, error) {
 	c := w.client
 	if err := c.Begin(ctx); err != nil {

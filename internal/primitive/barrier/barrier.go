@@ -41,7 +41,8 @@ func barrierChannel(key string) string { return "latchkey_barrier:" + keyspace.T
 // All returns the keys of the barrier.
 func (b *Barrier) All() []string { return []string{b.Names.Key, b.Waiting, b.Past} }
 
-// GenerationEnded remembers that a generation is over, so that it does not go on if a failover brings it back.
+// GenerationEnded remembers that a generation is over, so that it does not go on if a failover
+// brings it back.
 func (b *Barrier) GenerationEnded(generation int64) {
 	for known := b.lastOver.Load(); known < generation; known = b.lastOver.Load() {
 		if b.lastOver.CompareAndSwap(known, generation) {

@@ -107,7 +107,8 @@ func (p *Party) arrive(ctx context.Context, a line.Attempter) error {
 	return p.mismatch(p.Client.Waiting.Wait(ctx, alone, line.Only, a, before))
 }
 
-// arrivingParty is a party that the server has not counted yet. The end of a generation that is busy is announced.
+// arrivingParty is a party that the server has not counted yet. The end of a generation that is
+// busy is announced.
 type arrivingParty struct{ *Party }
 
 // Attempt implements [line.Attempter].
@@ -185,7 +186,8 @@ func (p *Party) Attempt(ctx context.Context, _ int) (time.Duration, error) {
 	return 0, nil
 }
 
-// incomplete is the error of a party whose wait is over: so many had arrived, "" if that is unknown.
+// incomplete is the error of a party whose wait is over: so many had arrived, "" if that is
+// unknown.
 func (p *Party) incomplete(arrived string) error {
 	done := "arrived"
 	if p.Stage == Run {

@@ -1,4 +1,5 @@
-// Package election has the election: candidates that campaign for a lock, and the value and the term of the leader.
+// Package election has the election: candidates that campaign for a lock, and the value and the
+// term of the leader.
 package election
 
 import (
@@ -117,7 +118,8 @@ func checkValue(value string) error {
 // HandleFrom returns the hold of the leadership that ctx carries, or nil.
 func (e *Election) HandleFrom(ctx context.Context) *hold.Handle { return e.lock.HandleFrom(ctx) }
 
-// Leader is the leader of an election at the time of the server's answer. The zero leader means that nobody leads.
+// Leader is the leader of an election at the time of the server's answer. The zero leader means
+// that nobody leads.
 type Leader struct {
 	Value string
 	Term  int64

@@ -141,8 +141,8 @@ func (l *Leadership) Resign(ctx context.Context) error {
 // resignPatience is how long a campaign that has failed waits for its release.
 const resignPatience = time.Second
 
-// resignInTime resigns for a campaign that has failed. If ctx ends first, or the server is silent, the background
-// goes on.
+// resignInTime resigns for a campaign that has failed. If ctx ends first, or the server is silent,
+// the background goes on.
 func (l *Leadership) resignInTime(ctx context.Context) error {
 	resigned := make(chan error, 1)
 	l.election.Client.Sender.Background(func() { resigned <- l.Resign(ctx) })

@@ -41,8 +41,8 @@ func (s fairScripts) grantOf(owner, token string) string {
 	return "grant f " + owner + " " + token + " " + s.keys.Key
 }
 
-// A release makes the first of the queue the owner: the owner holds the lock for the short lease, leaves the
-// queue, and its client gets a message. Redisson sees what it would have written itself.
+// A release makes the first of the queue the owner: the owner holds the lock for the short lease,
+// leaves the queue, and its client gets a message. Redisson sees what it would have written itself.
 func TestFairGrant_release(t *testing.T) {
 	s := granting(t)
 	heard := s.clientHears(clientB)
@@ -78,8 +78,8 @@ func TestFairGrant_late_copies(t *testing.T) {
 	require.Equal(t, state, s.state())
 }
 
-// If the clients of the first waiters do not listen, all their places are passed over and the next waiter gets
-// the lock.
+// If the clients of the first waiters do not listen, all their places are passed over and the next
+// waiter gets the lock.
 func TestFairGrant_clients_that_are_gone(t *testing.T) {
 	for _, gone := range []int{1, 7} {
 		for _, each := range []int{1, 3, 20} {
@@ -134,8 +134,8 @@ func TestFairGrant_without_a_count(t *testing.T) {
 	require.Equal(t, map[string]string{ownerB: "1"}, s.state().lock)
 }
 
-// A waiter of Redisson, and a waiter of this library that polls for itself, learn on their own channels that the
-// lock is free. A waiter that can be granted the lock waits for its turn.
+// A waiter of Redisson, and a waiter of this library that polls for itself, learn on their own
+// channels that the lock is free. A waiter that can be granted the lock waits for its turn.
 func TestFairGrant_waiters_that_retry(t *testing.T) {
 	s := granting(t)
 	grants := s.clientHears(clientB)
@@ -167,8 +167,8 @@ func (s fairScripts) holder() string {
 	return ""
 }
 
-// A grant of a fenced lock carries a token that is larger than all earlier ones. A waiter of an ordinary fair lock
-// of the same name gets no token.
+// A grant of a fenced lock carries a token that is larger than all earlier ones. A waiter of an
+// ordinary fair lock of the same name gets no token.
 func TestFairGrant_tokens(t *testing.T) {
 	s := granting(t)
 	s.fenced = "1"
@@ -226,8 +226,8 @@ func TestFairGrant_free_lock(t *testing.T) {
 	}
 }
 
-// An owner of this library without a note has lost the note, or was already used and reappears with an old queue.
-// It counts as silent from the first look on, whatever its deadline is.
+// An owner of this library without a note has lost the note, or was already used and reappears with
+// an old queue. It counts as silent from the first look on, whatever its deadline is.
 func TestFairGrant_owner_without_a_note(t *testing.T) {
 	s := granting(t)
 	s.stale = "200"
@@ -245,8 +245,8 @@ func TestFairGrant_owner_without_a_note(t *testing.T) {
 	require.Nil(t, s.once(s.acquireCall(ownerB, "1", s.stale, "")))
 }
 
-// The note of a waiter says what it is to be granted. This part outlives its signs of life, and changes when the
-// waiter tries again.
+// The note of a waiter says what it is to be granted. This part outlives its signs of life, and
+// changes when the waiter tries again.
 func TestFairGrant_note(t *testing.T) {
 	s := granting(t)
 	note := func() string {
@@ -267,7 +267,8 @@ func TestFairGrant_note(t *testing.T) {
 	require.Equal(t, "200:1:", note())
 }
 
-// A waiter learns whether it must listen to waiters of Redisson. These wake it on a channel of its own.
+// A waiter learns whether it must listen to waiters of Redisson. These wake it on a channel of its
+// own.
 func TestFairGrant_strangers_ahead(t *testing.T) {
 	s := granting(t)
 	ahead := func(reply any) any { return reply.([]any)[3] }

@@ -13,8 +13,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// line puts waiters into the queue behind a holder: names of ours begin with G, names of Redisson's with J. It
-// returns the tickets of ours.
+// line puts waiters into the queue behind a holder: names of ours begin with G, names of Redisson's
+// with J. It returns the tickets of ours.
 func (s fairScripts) line(waiters ...string) map[string]string {
 	s.t.Helper()
 	require.Nil(s.t, s.acquire(ownerA, s.stale, ""))
@@ -43,8 +43,8 @@ func (s fairScripts) loses(waiter string, note bool) {
 	}
 }
 
-// A waiter that lost its place gets it back ahead of every later waiter, even if waiters of Redisson, which have
-// no tickets, are in between.
+// A waiter that lost its place gets it back ahead of every later waiter, even if waiters of
+// Redisson, which have no tickets, are in between.
 func TestFairScripts_place_among_waiters_of_Redisson(t *testing.T) {
 	for _, queue := range []string{
 		"G1 G2 J1 G3 J2", "G1 J1 J2 J3 G2 J4 J5 J6 J7 J8 G3", "G2 G1", "G1 J1", "J1 G1 J2 J3 G2", "G3 G1 J1 J2 J3 G2 G4",
@@ -75,8 +75,9 @@ func after(queue []string, waiter string) []string {
 	return behind
 }
 
-// All notes are gone, and one waiter has lost its place as well. After all have tried again they are in the order
-// of their tickets, no matter which tries first, and no waiter of Redisson has more of them ahead of it than before.
+// All notes are gone, and one waiter has lost its place as well. After all have tried again they
+// are in the order of their tickets, no matter which tries first, and no waiter of Redisson has
+// more of them ahead of it than before.
 func TestFairScripts_order_after_an_eviction_of_the_notes(t *testing.T) {
 	for _, order := range []string{"G1 G2 G3 G4", "G4 G3 G2 G1", "G3 G1 G4 G2", "G2 G4 G1 G3"} {
 		t.Run(order, func(t *testing.T) {
@@ -92,8 +93,8 @@ func TestFairScripts_order_after_an_eviction_of_the_notes(t *testing.T) {
 	}
 }
 
-// The notes are gone again before all waiters have tried. A waiter that came back at the end of the queue, for want
-// of tickets, goes to the front when it tries once more.
+// The notes are gone again before all waiters have tried. A waiter that came back at the end of the
+// queue, for want of tickets, goes to the front when it tries once more.
 func TestFairScripts_order_after_two_evictions_of_the_notes(t *testing.T) {
 	for _, order := range []string{"G2 G3 G4 G1", "G4 G3 G2 G1", "G2 G1 G4 G3", "G1 G2 G3 G4"} {
 		t.Run(order, func(t *testing.T) {
@@ -111,8 +112,8 @@ func TestFairScripts_order_after_two_evictions_of_the_notes(t *testing.T) {
 	}
 }
 
-// A waiter that tries to acquire a free lock finds that a waiter with an earlier place is behind it. The earlier
-// waiter moves to the front and gets a message.
+// A waiter that tries to acquire a free lock finds that a waiter with an earlier place is behind
+// it. The earlier waiter moves to the front and gets a message.
 func TestFairScripts_whoever_is_brought_to_the_front_is_notified(t *testing.T) {
 	s := newFairScripts(t)
 	tickets := s.line("G1", "G2")
@@ -131,8 +132,8 @@ func TestFairScripts_whoever_is_brought_to_the_front_is_notified(t *testing.T) {
 	require.Nil(t, s.acquire("G1", s.stale, tickets["G1"]))
 }
 
-// A waiter whose note was evicted is behind waiters of Redisson. Its deadline still allows for what they will
-// subtract: at most what all waiters ahead of it can subtract.
+// A waiter whose note was evicted is behind waiters of Redisson. Its deadline still allows for what
+// they will subtract: at most what all waiters ahead of it can subtract.
 func TestFairScripts_allowance_after_an_eviction_of_the_notes(t *testing.T) {
 	s := newFairScripts(t)
 	tickets := s.line("J1", "G1", "J2", "G2", "G3", "G4")
@@ -151,7 +152,8 @@ func TestFairScripts_allowance_after_an_eviction_of_the_notes(t *testing.T) {
 	}
 }
 
-// An owner that has a deadline but no place in the queue goes with the queue, or earlier, when its time is over.
+// An owner that has a deadline but no place in the queue goes with the queue, or earlier, when its
+// time is over.
 func TestFairScripts_deadline_without_a_place(t *testing.T) {
 	const orphan = "55555555-5555-4555-8555-555555555555:1"
 	ends := map[string]func(s fairScripts, ticket string){
@@ -180,7 +182,8 @@ func TestFairScripts_deadline_without_a_place(t *testing.T) {
 	}
 }
 
-// A waiter leaves the middle of a queue whose notes were evicted. The note of its departure expires like all notes.
+// A waiter leaves the middle of a queue whose notes were evicted. The note of its departure expires
+// like all notes.
 func TestFairScripts_notes_of_a_leaver_expire(t *testing.T) {
 	s := newFairScripts(t)
 	s.stale = "60000" // the test may take longer than the default
@@ -195,8 +198,8 @@ func TestFairScripts_notes_of_a_leaver_expire(t *testing.T) {
 	require.Positive(t, testredis.PTTLOf(t, s.c, k[3]))
 }
 
-// The key of the tokens has a wrong type. An attempt that finds this changes nothing else: nobody enters, and nobody
-// joins the queue.
+// The key of the tokens has a wrong type. An attempt that finds this changes nothing else: nobody
+// enters, and nobody joins the queue.
 func TestFairScripts_token_key_of_another_type(t *testing.T) {
 	for what, spoil := range map[string][]string{
 		"a list": {"RPUSH"}, "a text": {"SET"},

@@ -24,8 +24,8 @@ const (
 	ownerC = testredis.OwnerC
 )
 
-// fairScripts drives one fair lock by its bare scripts. It sends every call twice, and the second must change
-// nothing, as after a lost reply.
+// fairScripts drives one fair lock by its bare scripts. It sends every call twice, and the second
+// must change nothing, as after a lost reply.
 type fairScripts struct {
 	t      *testing.T
 	c      *core.Parts
@@ -256,8 +256,8 @@ func TestFairScripts_late_copies_do_no_lasting_harm(t *testing.T) {
 	require.Empty(t, s.state().queue)
 }
 
-// In a long queue no script searches the middle: a waiter that leaves there is marked, loses its place, and is
-// removed when its turn comes.
+// In a long queue no script searches the middle: a waiter that leaves there is marked, loses its
+// place, and is removed when its turn comes.
 func TestFairScripts_leaver_in_the_middle(t *testing.T) {
 	s := newFairScripts(t)
 	s.stale = "60000" // the test may take longer than the default
@@ -308,8 +308,9 @@ func TestFairScripts_lost_place_is_restored(t *testing.T) {
 	}
 }
 
-// Redisson subtracts its own wait timeout from every deadline when it acquires. A waiter of ours behind a waiter of
-// Redisson still keeps its place. At the front, its deadline is what its sign of life says.
+// Redisson subtracts its own wait timeout from every deadline when it acquires. A waiter of ours
+// behind a waiter of Redisson still keeps its place. At the front, its deadline is what its sign of
+// life says.
 func TestFairScripts_deadlines_among_waiters_of_Redisson(t *testing.T) {
 	s := newFairScripts(t)
 	require.Nil(t, s.acquire(ownerA, s.stale, ""))
@@ -326,8 +327,8 @@ func TestFairScripts_deadlines_among_waiters_of_Redisson(t *testing.T) {
 	require.Equal(t, []string{ownerB, ownerC}, s.state().queue)
 }
 
-// Other notes do not count: a note of the waiter itself, or notes of waiters that Redisson has removed. Dead waiters
-// of this library do not count either.
+// Other notes do not count: a note of the waiter itself, or notes of waiters that Redisson has
+// removed. Dead waiters of this library do not count either.
 func TestFairScripts_deadline_counts_waiters_of_Redisson(t *testing.T) {
 	leak := func(s fairScripts, owner string) { s.do("HSET", s.keys.FairKeys()[3], owner, "17:42") }
 	leaks := func(s fairScripts) {
@@ -384,8 +385,8 @@ func TestFairScripts_revived_waiter_keeps_its_deadline(t *testing.T) {
 	require.InDelta(t, 305*time.Second, s.deadline(ownerB), float64(4*time.Second))
 }
 
-// A Redisson waiter counts its deadline from that of the last waiter. Dead waiters of this library do not stay at the
-// end: they are removed when a waiter comes, leaves or is refreshed.
+// A Redisson waiter counts its deadline from that of the last waiter. Dead waiters of this library
+// do not stay at the end: they are removed when a waiter comes, leaves or is refreshed.
 func TestFairScripts_no_dead_at_the_end(t *testing.T) {
 	acts := map[string]func(s fairScripts){
 		"who comes":   func(s fairScripts) { s.wait(ownerC); s.release(ownerC, 0, "1") },
@@ -410,7 +411,8 @@ func TestFairScripts_no_dead_at_the_end(t *testing.T) {
 	}
 }
 
-// A waiter that leaves the middle of the queue dies now, not earlier, and is removed once nobody is behind it.
+// A waiter that leaves the middle of the queue dies now, not earlier, and is removed once nobody is
+// behind it.
 func TestFairScripts_leaver_does_not_stay_at_the_end(t *testing.T) {
 	s := newFairScripts(t)
 	s.stale = "60000" // the test may take longer than the default
@@ -460,8 +462,8 @@ func TestFairScripts_leaked_notes_are_swept(t *testing.T) {
 	require.Empty(t, s.state().places, "the last takes all with it")
 }
 
-// If the clock of the server is set back far, the life of a waiter is reset to what it would be, so that its death
-// is noticed.
+// If the clock of the server is set back far, the life of a waiter is reset to what it would be, so
+// that its death is noticed.
 func TestFairScripts_clock_set_back(t *testing.T) {
 	acts := map[string]func(s fairScripts, ticket string){
 		"refreshed": func(s fairScripts, _ string) { s.refresh(ownerB) },
@@ -538,7 +540,8 @@ func TestFairScripts_leaving_a_wrong_key(t *testing.T) {
 	require.Equal(t, fairState{lock: map[string]string{}, queue: []string{}, places: map[string]string{}}, s.state())
 }
 
-// Waiters whose clocks are ten minutes fast or slow wait in the order in which they came, and none counts as dead.
+// Waiters whose clocks are ten minutes fast or slow wait in the order in which they came, and none
+// counts as dead.
 func TestFairLock_skewed_clocks_change_nothing(t *testing.T) {
 	t.Parallel()
 	stale, rest := 10*time.Second, 100*time.Millisecond
@@ -590,8 +593,8 @@ func skewed(t *testing.T, url string, stale, skew time.Duration) *latchkey.Clien
 	return (*latchkey.Client)(c.Handle)
 }
 
-// A waiter that never received its ticket cannot be restored by it when the notes are lost, but keeps its place ahead
-// of later waiters.
+// A waiter that never received its ticket cannot be restored by it when the notes are lost, but
+// keeps its place ahead of later waiters.
 func TestFairScripts_unknown_ticket_and_lost_notes(t *testing.T) {
 	s := newFairScripts(t)
 	require.Nil(t, s.acquire(ownerA, s.stale, ""))

@@ -69,7 +69,8 @@ func (c *compositeHold) Token() int64 { return 0 }
 // Life implements [hold.Backend].
 func (c *compositeHold) Life() (*hold.Lifecycle, *sync.Mutex) { return &c.Lifecycle, &c.mu }
 
-// Keeper implements [hold.Backend]. A hold of several locks costs so much that a finalizer does not matter.
+// Keeper implements [hold.Backend]. A hold of several locks costs so much that a finalizer does not
+// matter.
 func (*compositeHold) Keeper() *hold.Keeper { return nil }
 
 // Unreleased returns the reporter of a client of a member.
@@ -143,8 +144,8 @@ func (c *compositeHold) Count() int {
 	return least
 }
 
-// HandleFrom returns the innermost live hold on ctx of all members together, or the innermost one if none is live, or
-// nil. A lock with the same members, of the same clients, counts as this one.
+// HandleFrom returns the innermost live hold on ctx of all members together, or the innermost one
+// if none is live, or nil. A lock with the same members, of the same clients, counts as this one.
 func (l *Lock) HandleFrom(ctx context.Context) *hold.Handle {
 	return hold.From(ctx, func(b hold.Backend) bool {
 		c, is := b.(*compositeHold)

@@ -44,8 +44,8 @@ func (l *Lock) Inspect(ctx context.Context) (inspect.Object, error) {
 	return whole, nil
 }
 
-// ForceUnlock takes every member from its holder, and reports whether any was held. forceOne does that
-// for a lock of one key.
+// ForceUnlock takes every member from its holder, and reports whether any was held. forceOne does
+// that for a lock of one key.
 func (l *Lock) ForceUnlock(ctx context.Context, forceOne forceUnlocker) (bool, error) {
 	if err := l.Fault(); err != nil {
 		return false, fault.Op("force unlock", l.Name(), err)

@@ -30,7 +30,8 @@ type Lock struct {
 	invalid error
 	Round   round
 	Pause   time.Duration // the longest pause between two rounds
-	// inLine acquires for a call that waits behind others of this program, or is nil if there is no line.
+	// inLine acquires for a call that waits behind others of this program, or is nil if there is no
+	// line.
 	inLine func(ctx context.Context, r *request.Request, settings []request.Setting, mark *line.Mark) (*hold.Handle, error)
 }
 
@@ -68,8 +69,8 @@ func (l *Lock) Locks() (all []*ownership.Lock) {
 	return all
 }
 
-// IsShared reports whether several owners may hold the lock at once, even if one of them holds all members: each
-// then needs only members that are shared.
+// IsShared reports whether several owners may hold the lock at once, even if one of them holds all
+// members: each then needs only members that are shared.
 func (l *Lock) IsShared() bool {
 	shared := 0
 	for _, m := range l.Members {
@@ -88,7 +89,8 @@ func (l *Lock) Acquire(
 ) (*hold.Handle, error) {
 	r, err := request.New(lease.Default, l.maxHold(), waits, settings)
 	if err == nil && r.OfClient > 0 {
-		// All members have the same limit, from when the whole is held. Clipped, because others have the slice too.
+		// All members have the same limit, from when the whole is held. Clipped, because others
+		// have the slice too.
 		settings = append(slices.Clip(settings), request.Setting{Kind: request.MaxHold, D: r.MaxHold})
 	}
 	switch {
@@ -130,7 +132,8 @@ func (l *Lock) maxHold() (shortest time.Duration) {
 	return shortest
 }
 
-// Run makes rounds, in line if there is one and the call waits. It sends nothing if the time is over.
+// Run makes rounds, in line if there is one and the call waits. It sends nothing if the time is
+// over.
 func (l *Lock) Run(ctx context.Context, r *request.Request, settings []request.Setting) (*hold.Handle, error) {
 	if ctx.Err() != nil {
 		return nil, fault.ContextError(ctx)
@@ -146,8 +149,9 @@ func (l *Lock) Run(ctx context.Context, r *request.Request, settings []request.S
 	return l.rounds(ctx, r, settings, nil, &mark)
 }
 
-// rounds makes rounds until one gets the lock, waiting cannot help, or the time is over. The others in line, if
-// there is one, learn why the front waits. mark counts a call that waits from the first pause on.
+// rounds makes rounds until one gets the lock, waiting cannot help, or the time is over. The others
+// in line, if there is one, learn why the front waits. mark counts a call that waits from the first
+// pause on.
 func (l *Lock) rounds(
 	ctx context.Context, r *request.Request, settings []request.Setting, front *line.FIFO, mark *line.Mark,
 ) (*hold.Handle, error) {

@@ -72,9 +72,10 @@ func newDeadlockError(m Member, err error) error {
 // errNoTimeLeft means that a call's time was over when the members before this one were acquired.
 var errNoTimeLeft = fmt.Errorf("%w: no time was left for it", fault.ErrNotAcquired)
 
-// acquireInOrder acquires one member after the other, and fills holds until one fails. A group that is waiting or has
-// failed touches no member behind that one. So, of several groups that are tried at once, those that fail do so because
-// of a group that has come further in the order, and one of them is acquired.
+// acquireInOrder acquires one member after the other, and fills holds until one fails. A group that
+// is waiting or has failed touches no member behind that one. So, of several groups that are tried
+// at once, those that fail do so because of a group that has come further in the order, and one of
+// them is acquired.
 func (l *multiLock) acquireInOrder(
 	ctx context.Context, r *request.Request, settings []request.Setting, holds []*hold.Handle,
 ) (err error) {

@@ -47,8 +47,8 @@ func inOrder(members []Member) []Member {
 	})
 }
 
-// withoutDuplicates drops locks that are given twice, or refuses them. Two different members that share a key are an
-// error: one could only wait for the other.
+// withoutDuplicates drops locks that are given twice, or refuses them. Two different members that
+// share a key are an error: one could only wait for the other.
 func withoutDuplicates(members []Member, refuse bool) (kept []Member, err error) {
 	for i, m := range members {
 		first := slices.IndexFunc(kept, func(other Member) bool { return sameLock(m, other) })

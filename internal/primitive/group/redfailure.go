@@ -20,8 +20,8 @@ import (
 //	now, or the majority came too late
 //	otherwise: others hold the missing members                  ErrNotAcquired
 //
-// The text of the error has the reason of each member. The error does not match what is true of one member only:
-// for example, that one of five is held, or that one client is closed.
+// The text of the error has the reason of each member. The error does not match what is true of one
+// member only: for example, that one of five is held, or that one client is closed.
 
 // Failure is why a member was not acquired.
 type Failure struct {
@@ -36,8 +36,8 @@ func failureOf(r memberResult) Failure {
 	return Failure{r.index, r.err, final, !final && errors.Is(r.err, fault.ErrNotAcquired)}
 }
 
-// open reports whether pending members can still change the outcome of the round: to a majority, to the
-// certainty that there will never be one, or from one error to the other.
+// open reports whether pending members can still change the outcome of the round: to a majority, to
+// the certainty that there will never be one, or from one error to the other.
 func (t *Tries) open(need int) bool {
 	spare := len(t.Members) - need
 	final, busy := t.count()
@@ -64,8 +64,8 @@ func (t *Tries) count() (final, busy int) {
 	return final, busy
 }
 
-// NoMajority returns the error of a round in which too few members were acquired, or too late, and whether
-// another round may succeed.
+// NoMajority returns the error of a round in which too few members were acquired, or too late, and
+// whether another round may succeed.
 func (t *Tries) NoMajority(held, need int, late bool) (again bool, _ error) {
 	slices.SortFunc(t.Failures, func(a, b Failure) int { return cmp.Compare(a.Index, b.Index) })
 	n := len(t.Members)
@@ -102,7 +102,8 @@ func (t *Tries) member(index int) string {
 	return fmt.Sprintf("member %d %q", index+1, t.Members[index].Name())
 }
 
-// forGood returns the error of members that failed permanently: that of the first, with the text of the others.
+// forGood returns the error of members that failed permanently: that of the first, with the text of
+// the others.
 func (t *Tries) forGood() error {
 	var all []error
 	for _, f := range t.Failures {
@@ -143,8 +144,8 @@ func (e *noMajorityError) Unwrap() []error {
 	return append([]error{e.sentinel}, e.reasons...)
 }
 
-// add adds the reason of a member. For a member that was not reached, it includes the underlying error, such as
-// one of the network.
+// add adds the reason of a member. For a member that was not reached, it includes the underlying
+// error, such as one of the network.
 func (e *noMajorityError) add(f Failure, member string, timeout time.Duration) {
 	reason := memberReason(f.Err)
 	if reason == nil {
@@ -160,8 +161,8 @@ func (e *noMajorityError) add(f Failure, member string, timeout time.Duration) {
 	e.reasons = append(e.reasons, reason)
 }
 
-// memberReason returns the error of a member without its operation, ErrUnavailable, and the end of its time;
-// nil if nothing remains.
+// memberReason returns the error of a member without its operation, ErrUnavailable, and the end of
+// its time; nil if nothing remains.
 func memberReason(err error) error {
 	var op *fault.OpError
 	if errors.As(err, &op) && err == error(op) { //nolint:errorlint // the outermost

@@ -20,23 +20,23 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
 
-// The goroutines of a program that want the same RedLock wait in one line: each round of another goroutine would
-// take members away from the one in front, or from a hold of the program. Between programs there is no queue, and
-// all poll.
+// The goroutines of a program that want the same RedLock wait in one line: each round of another
+// goroutine would take members away from the one in front, or from a hold of the program. Between
+// programs there is no queue, and all poll.
 
 // newRedLines makes the lines that belong to a client.
 func newRedLines() (lines *line.FIFOs, atClose func()) { return line.NewFIFOs(), nil }
 
-// useLine returns the line of the lock, and counts the caller as a user. The line belongs to a client of one of the
-// members, the same for all locks with these members.
+// useLine returns the line of the lock, and counts the caller as a user. The line belongs to a
+// client of one of the members, the same for all locks with these members.
 func (l *redLock) useLine() *line.FIFO {
 	byClient := func(a, b *ownership.Lock) int { return strings.Compare(a.Client.ID, b.Client.ID) }
 	first := slices.MinFunc(l.Locks(), byClient).Client
 	return core.KindState(first, keyspace.KindRed, newRedLines).Use(identityOf(l.kind, l.Members))
 }
 
-// identityOf returns a text that identifies the lock in this program. The order of the members does not
-// matter.
+// identityOf returns a text that identifies the lock in this program. The order of the members does
+// not matter.
 func identityOf(kind keyspace.Kind, members []Member) string {
 	each := make([]string, len(members))
 	for i, m := range members {
@@ -51,8 +51,8 @@ func identityOf(kind keyspace.Kind, members []Member) string {
 	return fmt.Sprintf("%s(%s)", kind, strings.Join(each, ", "))
 }
 
-// waitInLine acquires after the earlier calls of this program. A call that re-enters members does not wait behind
-// calls that may be waiting for it.
+// waitInLine acquires after the earlier calls of this program. A call that re-enters members does
+// not wait behind calls that may be waiting for it.
 func (l *redLock) waitInLine(
 	ctx context.Context, r *request.Request, settings []request.Setting, mark *line.Mark,
 ) (*hold.Handle, error) {
@@ -93,7 +93,8 @@ func (l *redLock) waitError(line *line.FIFO, err error) error {
 	return acquire.WithOwnHold(p.Client, p.Names.Key, line.WaitError(err))
 }
 
-// mayReenter reports whether an acquisition may re-enter a member, by a hold on its context or by an owner.
+// mayReenter reports whether an acquisition may re-enter a member, by a hold on its context or by
+// an owner.
 func (l *redLock) mayReenter(ctx context.Context) bool {
 	if owner, err := identity.OwnerFrom(ctx); err != nil || !owner.IsZero() {
 		return true
@@ -142,8 +143,8 @@ func (c *compositeHold) leaveLine() {
 	}
 }
 
-// countDown makes the hold leave the line as soon as enough members have been released for another call to
-// get the lock. Calls in line then do not wait for silent servers.
+// countDown makes the hold leave the line as soon as enough members have been released for another
+// call to get the lock. Calls in line then do not wait for silent servers.
 func (c *compositeHold) countDown(release func(*hold.Handle) error) func(*hold.Handle) error {
 	var released atomic.Int32
 	return func(h *hold.Handle) error {

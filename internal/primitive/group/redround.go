@@ -19,7 +19,8 @@ type redLock struct {
 	options RedOptions
 }
 
-// RedOptions are the settings of a redLock, with defaults. RedLockOptions of the root explains the fields.
+// RedOptions are the settings of a redLock, with defaults. RedLockOptions of the root explains the
+// fields.
 type RedOptions struct{ MemberTimeout, RetryDelay time.Duration }
 
 func (o RedOptions) check() error {
@@ -83,8 +84,8 @@ func (l *redLock) acquireMajority(
 	return hold.New(c), false, nil
 }
 
-// refuseOneServer refuses two members that are known to be on one server, which would count one vote twice. A
-// server that has not told its id counts as distinct.
+// refuseOneServer refuses two members that are known to be on one server, which would count one
+// vote twice. A server that has not told its id counts as distinct.
 func (l *redLock) refuseOneServer() error {
 	on := map[string]Member{}
 	for _, m := range l.Members {
@@ -100,7 +101,8 @@ func (l *redLock) refuseOneServer() error {
 	return nil
 }
 
-// beginMajority makes a hold of a majority, if there is one. A majority that came too late does not count.
+// beginMajority makes a hold of a majority, if there is one. A majority that came too late does not
+// count.
 func (c *compositeHold) beginMajority(r *request.Request) (late, reached bool) {
 	if c.memberCount() < c.need || c.begin() != nil {
 		return false, false
@@ -134,8 +136,8 @@ type Tries struct {
 	cancel   context.CancelFunc
 }
 
-// try begins to try some members, or all. The attempts do not end with the caller's context: a member that is
-// no longer needed is released when it arrives.
+// try begins to try some members, or all. The attempts do not end with the caller's context: a
+// member that is no longer needed is released when it arrives.
 func (l *redLock) try(ctx context.Context, timeout time.Duration, settings []request.Setting, indexes ...int) *Tries {
 	if indexes == nil {
 		indexes = async.Indexes(l.Members)
@@ -162,7 +164,8 @@ func (t *Tries) gather(ctx context.Context, c *compositeHold) {
 	}
 }
 
-// collect waits for the remaining members: those that arrive late join the hold, or are released if it is over.
+// collect waits for the remaining members: those that arrive late join the hold, or are released if
+// it is over.
 func (t *Tries) collect(c *compositeHold) {
 	defer t.cancel()
 	for {
@@ -177,7 +180,8 @@ func (t *Tries) collect(c *compositeHold) {
 	}
 }
 
-// retryMissing keeps trying missing members while the hold lasts: the more it has, the more it can lose.
+// retryMissing keeps trying missing members while the hold lasts: the more it has, the more it can
+// lose.
 func (l *redLock) retryMissing(ctx context.Context, c *compositeHold, r *request.Request, settings []request.Setting) {
 	period := max(c.ValidFor()/3, minMemberTimeout)
 	c.mu.Lock()

@@ -19,8 +19,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
-// latchScripts drives one latch by its bare scripts. It sends every call twice: the second must get the same answer
-// and change nothing, as after a lost reply.
+// latchScripts drives one latch by its bare scripts. It sends every call twice: the second must get
+// the same answer and change nothing, as after a lost reply.
 type latchScripts struct {
 	t      *testing.T
 	l      *latch.Latch
@@ -233,8 +233,8 @@ func TestLatchScripts_expiry(t *testing.T) {
 	s.is("open")
 }
 
-// A latch with a TTL expires on its own. The test moves the clock: with real time, an embedded server can delete a
-// key shortly before its own TIME says so, and no real server does that.
+// A latch with a TTL expires on its own. The test moves the clock: with real time, an embedded
+// server can delete a key shortly before its own TIME says so, and no real server does that.
 func TestLatchScripts_time_passes(t *testing.T) {
 	server := testredis.Run(t)
 	now := time.Now()
@@ -276,7 +276,8 @@ func TestLatchScripts_Redisson(t *testing.T) {
 	s.is("open")
 }
 
-// Only a round that is known to have opened counts as open, for as long as the server remembers rounds.
+// Only a round that is known to have opened counts as open, for as long as the server remembers
+// rounds.
 func TestLatchScripts_rounds_that_nobody_knows(t *testing.T) {
 	s := newLatchScripts(t)
 	first := s.opened()

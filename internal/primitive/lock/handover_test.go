@@ -13,8 +13,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/testredis"
 )
 
-// handoverScripts drives one lock and its queue by the bare scripts. The lock is a mutex, or a hash with a counter
-// of tokens.
+// handoverScripts drives one lock and its queue by the bare scripts. The lock is a mutex, or a hash
+// with a counter of tokens.
 type handoverScripts struct {
 	*testredis.Clocked
 
@@ -67,7 +67,8 @@ func (s handoverScripts) entry(owner string) string {
 	return owner + " 5000 1"
 }
 
-// attempt makes an attempt with an entry to wait with, and an entry that may already be in the queue.
+// attempt makes an attempt with an entry to wait with, and an entry that may already be in the
+// queue.
 func (s handoverScripts) attempt(owner, entry, oldEntry string) any {
 	s.t.Helper()
 	if s.mutex {
@@ -203,8 +204,8 @@ func TestHandoverScripts_step_by_step(t *testing.T) {
 	})
 }
 
-// A release that wants the lock again gets it in its reply if nobody else waits, and otherwise joins the end of the
-// queue. The second copy, or a release that frees nothing, does neither.
+// A release that wants the lock again gets it in its reply if nobody else waits, and otherwise
+// joins the end of the queue. The second copy, or a release that frees nothing, does neither.
 func TestHandoverScripts_next_owner(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {
 		s.attempt(ownerA, "", "")
@@ -227,8 +228,9 @@ func TestHandoverScripts_next_owner(t *testing.T) {
 	})
 }
 
-// A waiter learns since when it waits, the same time with each refusal. So does its client with the grant, which is
-// later than all those refusals. A waiter that has to wait again does so since another time.
+// A waiter learns since when it waits, the same time with each refusal. So does its client with the
+// grant, which is later than all those refusals. A waiter that has to wait again does so since
+// another time.
 func TestHandoverScripts_since_when(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {
 		heard := s.hear(ownerB)
@@ -258,7 +260,8 @@ func TestHandoverScripts_since_when(t *testing.T) {
 	})
 }
 
-// An owner that takes a free lock leaves the queue, whether its command had an entry to wait with or not.
+// An owner that takes a free lock leaves the queue, whether its command had an entry to wait with
+// or not.
 func TestHandoverScripts_taker_leaves_the_queue(t *testing.T) {
 	for _, again := range []bool{true, false} {
 		eachHandover(t, func(t *testing.T, s handoverScripts) {
@@ -295,8 +298,8 @@ func TestHandoverScripts_way_out(t *testing.T) {
 	})
 }
 
-// A grant passes over an owner whose client does not listen, an entry that was already used, and text that is no
-// entry.
+// A grant passes over an owner whose client does not listen, an entry that was already used, and
+// text that is no entry.
 func TestHandoverScripts_passed_over(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {
 		heard := s.hear(ownerA, ownerB)
@@ -311,7 +314,8 @@ func TestHandoverScripts_passed_over(t *testing.T) {
 	})
 }
 
-// One call passes over 64 waiters that do not listen. The lock is then free, and the next call goes on with the 65th.
+// One call passes over 64 waiters that do not listen. The lock is then free, and the next call goes
+// on with the 65th.
 func TestHandoverScripts_many_dead(t *testing.T) {
 	for _, dead := range []int{64, 100} {
 		eachHandover(t, func(t *testing.T, s handoverScripts) {
@@ -331,7 +335,8 @@ func TestHandoverScripts_many_dead(t *testing.T) {
 	}
 }
 
-// A release of one kind of lock never grants it to a waiter of the other kind, whose entries have another format.
+// A release of one kind of lock never grants it to a waiter of the other kind, whose entries have
+// another format.
 func TestHandoverScripts_kinds_do_not_mix(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {
 		heard := s.hear(ownerB, ownerC, ownerE)
@@ -346,8 +351,8 @@ func TestHandoverScripts_kinds_do_not_mix(t *testing.T) {
 	})
 }
 
-// If strangers listen and it is their turn, the lock becomes free, and the first waiter that listens gets a message
-// to try. A waiter that does not listen leaves the queue instead.
+// If strangers listen and it is their turn, the lock becomes free, and the first waiter that
+// listens gets a message to try. A waiter that does not listen leaves the queue instead.
 func TestHandoverScripts_strangers(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {
 		strangers, heard := s.hearOn(s.keys.Channel), s.hear(ownerB)
@@ -371,8 +376,9 @@ func TestHandoverScripts_strangers(t *testing.T) {
 	})
 }
 
-// A mutex that is left to pollers is free, and the first of the queue learns when to try. If several wait, only some
-// releases leave it free. The second copy of the release grants the mutex to the first of the queue.
+// A mutex that is left to pollers is free, and the first of the queue learns when to try. If
+// several wait, only some releases leave it free. The second copy of the release grants the mutex
+// to the first of the queue.
 func TestHandoverScripts_left_free(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {
 		if !s.mutex {
@@ -413,7 +419,8 @@ func TestHandoverScripts_on_an_empty_server(t *testing.T) {
 	})
 }
 
-// A server that is out of memory accepts no new waiter, but still grants the lock to those that wait.
+// A server that is out of memory accepts no new waiter, but still grants the lock to those that
+// wait.
 func TestHandoverScripts_out_of_memory(t *testing.T) {
 	eachHandoverOn(t, testredis.Real, func(t *testing.T, s handoverScripts) { // the embedded server has no limit
 		heard := s.hear(ownerB)
@@ -432,7 +439,8 @@ func TestHandoverScripts_out_of_memory(t *testing.T) {
 	})
 }
 
-// The same is true for an owner that has no place in the queue, and whose client wants the lock again.
+// The same is true for an owner that has no place in the queue, and whose client wants the lock
+// again.
 func TestHandoverScripts_out_of_memory_with_a_next_owner(t *testing.T) {
 	eachHandoverOn(t, testredis.Real, func(t *testing.T, s handoverScripts) {
 		heard := s.hear(ownerB)
@@ -446,7 +454,8 @@ func TestHandoverScripts_out_of_memory_with_a_next_owner(t *testing.T) {
 	})
 }
 
-// A lock that cannot be handed over, because the keys next to it belong to somebody else, becomes free.
+// A lock that cannot be handed over, because the keys next to it belong to somebody else, becomes
+// free.
 func TestHandoverScripts_keys_of_others(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {
 		s.attempt(ownerA, "", "")
@@ -488,7 +497,8 @@ func TestHandoverScripts_tokens_follow_the_clock(t *testing.T) {
 	})
 }
 
-// If listeners cannot be counted, the first waiter gets the grant whether its client listens or not.
+// If listeners cannot be counted, the first waiter gets the grant whether its client listens or
+// not.
 func TestHandoverScripts_without_a_count(t *testing.T) {
 	eachHandover(t, func(_ *testing.T, s handoverScripts) {
 		s.attempt(ownerA, "", "")

@@ -27,8 +27,8 @@ func (s handoverScripts) attemptPolling(owner, poll string) any {
 	return s.Run(script.LockAcquire, s.keys.Fenced(), owner, "30000", "1", "", "", "1", s.entry(owner), "", poll)
 }
 
-// A poller is passed over, and keeps its place, until it knows that it is the first. Then it is granted the lock, although
-// nobody hears a message.
+// A poller is passed over, and keeps its place, until it knows that it is the first. Then it is
+// granted the lock, although nobody hears a message.
 func TestHandoverScripts_poller(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {
 		heard := s.hear(ownerB, ownerC)
@@ -56,8 +56,8 @@ func TestHandoverScripts_poller(t *testing.T) {
 	})
 }
 
-// If all who wait are pollers that are not about to poll, the lock stays free, and they keep their places. One that is
-// late has the lock for a second; one that is later is gone.
+// If all who wait are pollers that are not about to poll, the lock stays free, and they keep their
+// places. One that is late has the lock for a second; one that is later is gone.
 func TestHandoverScripts_only_pollers(t *testing.T) {
 	eachHandover(t, func(t *testing.T, s handoverScripts) {
 		s.attempt(ownerA, "", "")

@@ -78,8 +78,8 @@ func (Hash) AcquireCall(a *acquire.Acquisition, count, round int) script.Call {
 	return c
 }
 
-// The default values of the scripts' last arguments. Each argument costs the server as much as a tenth of a
-// command.
+// The default values of the scripts' last arguments. Each argument costs the server as much as a
+// tenth of a command.
 var (
 	UsualOfAcquire      = lua.Args("lock/acquire").Usual
 	UsualOfRelease      = lua.Args("lock/release").Usual

@@ -24,8 +24,8 @@ const (
 	guest2 = testredis.Guest2
 )
 
-// lockScripts drives one lock by its bare scripts. It sends every call twice, and both replies must be the same, as
-// after a lost reply.
+// lockScripts drives one lock by its bare scripts. It sends every call twice, and both replies must
+// be the same, as after a lost reply.
 type lockScripts struct {
 	t   *testing.T
 	c   *core.Parts

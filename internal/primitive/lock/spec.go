@@ -38,9 +38,9 @@ var Fenced = &acquire.Spec{
 	Fresh:    acquire.FreshOwner,
 }
 
-// Spin is the spec of the re-entrant lock, except that it waits by back-off: pause returns how
-// long it rests after that many attempts. Its release publishes as any other: waiters of other locks of that name rely
-// on the message.
+// Spin is the spec of the re-entrant lock, except that it waits by back-off: pause returns how long
+// it rests after that many attempts. Its release publishes as any other: waiters of other locks of
+// that name rely on the message.
 func Spin(pause func(round int) time.Duration) *acquire.Spec {
 	s := Reentrant.Copy()
 	s.Kind, s.Backoff = keyspace.KindSpin, pause

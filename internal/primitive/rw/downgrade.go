@@ -73,7 +73,8 @@ func downgradeHold(ctx context.Context, s *ownership.Hold) (*hold.Handle, error)
 	return downgradeAnswered(s, a, ans, err)
 }
 
-// releaseLater leaves the release of the write hold to the background, because an earlier command has failed.
+// releaseLater leaves the release of the write hold to the background, because an earlier command
+// has failed.
 func releaseLater(s *ownership.Hold, failed error) error {
 	if _, over := s.BeginRelease(); over != nil {
 		return fault.NotHeld(s.EndedBecause())
@@ -81,9 +82,9 @@ func releaseLater(s *ownership.Hold, failed error) error {
 	return errors.Join(s.Ownership.ReleaseFailed(transport.Answer{}, failed)...)
 }
 
-// enterReader locks SendMu of the ownership that reads for the writer, and counts the new read before the server does:
-// the last of its other reads may be released meanwhile. It returns the count, or an error if commands for these reads
-// are not answered.
+// enterReader locks SendMu of the ownership that reads for the writer, and counts the new read
+// before the server does: the last of its other reads may be released meanwhile. It returns the
+// count, or an error if commands for these reads are not answered.
 func enterReader(ctx context.Context, a *acquire.Acquisition, writer *ownership.Ownership) (count int, err error) {
 	for err == nil {
 		n := owners.Of(writer.Client).Nest(writer, &a.Lock.Lock, nil)
@@ -105,8 +106,8 @@ func enterReader(ctx context.Context, a *acquire.Acquisition, writer *ownership.
 	return 0, err
 }
 
-// downgradeAnswered ends the write hold s, and makes the hold of a if the server has granted it. SendMu of both
-// ownerships is held.
+// downgradeAnswered ends the write hold s, and makes the hold of a if the server has granted it.
+// SendMu of both ownerships is held.
 func downgradeAnswered(
 	s *ownership.Hold, a *acquire.Acquisition, ans transport.Answer, err error,
 ) (*hold.Handle, error) {
@@ -134,7 +135,8 @@ func downgradeAnswered(
 	return read, err
 }
 
-// readRequest returns the request for the read hold. The rest of the write hold's limit still applies to it.
+// readRequest returns the request for the read hold. The rest of the write hold's limit still
+// applies to it.
 func readRequest(s *ownership.Hold) (request.Request, error) {
 	var limits []request.Setting
 	if left := s.UntilMaxHold(); left != async.NoDeadline { // else as of a hold with a fixed lease
@@ -147,8 +149,8 @@ func readRequest(s *ownership.Hold) (request.Request, error) {
 // downgradedBefore is the reply of lua/rw/downgrade.lua to a repetition, which changes nothing.
 const downgradedBefore = -2
 
-// SendDowngrade requests one more read hold in place of the write hold; count includes it. The request does not stop
-// when the caller's context ends: the write hold is given up.
+// SendDowngrade requests one more read hold in place of the write hold; count includes it. The
+// request does not stop when the caller's context ends: the write hold is given up.
 func SendDowngrade(a *acquire.Acquisition, count int) (transport.Answer, error) {
 	o, p, c := a.Ownership, a.Lock, a.Ownership.Client
 	o.HoldsRequested(count)
@@ -169,7 +171,8 @@ func SendDowngrade(a *acquire.Acquisition, count int) (transport.Answer, error) 
 	return ans, err
 }
 
-// arrive makes the hold of a read that the server has granted: the first of its ownership, or one more.
+// arrive makes the hold of a read that the server has granted: the first of its ownership, or one
+// more.
 func arrive(a *acquire.Acquisition, ans transport.Answer) (*hold.Handle, error) {
 	o := a.Ownership
 	if o.CurrentPhase() == ownership.Acquiring {

@@ -62,8 +62,8 @@ func writtenBy(owner string) map[string]string {
 	return map[string]string{"mode": "write", owner + ":write": "1"}
 }
 
-// The release of a write makes the first waiter the writer, and notifies only its client. The second copy changes
-// nothing.
+// The release of a write makes the first waiter the writer, and notifies only its client. The
+// second copy changes nothing.
 func TestRWHandover_to_the_next_writer(t *testing.T) {
 	w := newWriters(t, ownerB, ownerC)
 	heard := w.hears(ownerB)
@@ -79,7 +79,8 @@ func TestRWHandover_to_the_next_writer(t *testing.T) {
 	require.Greater(t, testredis.PTTLOf(t, w.c, w.keys.Key), int64(20000), "it asks for the whole lease")
 }
 
-// A writer whose client is gone is passed over, and the next owner of the releasing client gets the lock.
+// A writer whose client is gone is passed over, and the next owner of the releasing client gets the
+// lock.
 func TestRWHandover_to_the_next_owner_of_the_client(t *testing.T) {
 	w := newWriters(t, ownerC)
 	require.Equal(t, []any{ownerA2, "0"}, w.release(ownerA, w.entry(ownerA2)), "nobody hears of the grant to the other")
@@ -89,8 +90,8 @@ func TestRWHandover_to_the_next_owner_of_the_client(t *testing.T) {
 	w.nothingLeft()
 }
 
-// Readers that have waited for the end of a write go first. The first writer gets a message to try after their turn,
-// and the last reader hands the lock over.
+// Readers that have waited for the end of a write go first. The first writer gets a message to try
+// after their turn, and the last reader hands the lock over.
 func TestRWHandover_after_the_turn_of_readers(t *testing.T) {
 	w := newWriters(t)
 	heard := w.hears(ownerB)

@@ -15,15 +15,15 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// A read/write lock is stored in Redis as a hash with the mode and the owners of both sides. Separate keys have
-// the leases of its readers, and the waiting writers.
+// A read/write lock is stored in Redis as a hash with the mode and the owners of both sides.
+// Separate keys have the leases of its readers, and the waiting writers.
 
 // readProtocol stores a reader in the hash of a read/write lock.
 type readProtocol struct{}
 
-// readNumber distinguishes an ownership that reads for an owner that writes from others under the same name. It
-// is "" for any other ownership. The server ignores commands with an older number: the late release of an
-// earlier read must not end this one.
+// readNumber distinguishes an ownership that reads for an owner that writes from others under the
+// same name. It is "" for any other ownership. The server ignores commands with an older number:
+// the late release of an earlier read must not end this one.
 func readNumber(o *ownership.Ownership) string {
 	if !o.IsNested() {
 		return ""
@@ -123,8 +123,8 @@ func writeRenewals(o *ownership.Ownership, lease time.Duration) []script.Call {
 	return rwRenewals(o, o.Wire+":write", "", 0, lease)
 }
 
-// rwRenewal names only keys that must exist: while the slot of the lock migrates, the server refuses a script
-// unless all its keys are on one node.
+// rwRenewal names only keys that must exist: while the slot of the lock migrates, the server
+// refuses a script unless all its keys are on one node.
 func rwRenewal(o *ownership.Ownership, side, number string, reads int, lease time.Duration) script.Call {
 	all := Keys(o.Names.Key)
 	keys := AppendLeaseKeys(all[:2:2], o.Names.Key, o.Wire, reads)
@@ -178,7 +178,8 @@ func AppendLeaseKeys(to []string, key, owner string, holds int) []string {
 // evictBatch is how many holders one script removes, so that no script takes long.
 const evictBatch = 200
 
-// Evictions returns the calls that remove holders of a read/write lock, which are named as they are in Redis.
+// Evictions returns the calls that remove holders of a read/write lock, which are named as they are
+// in Redis.
 func Evictions(c *core.Parts, names *keyspace.Keys, holders []string) (calls []script.Call) {
 	keys := append(Keys(names.Key), names.Queue())
 	for len(holders) > 0 || calls == nil {

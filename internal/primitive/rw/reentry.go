@@ -12,9 +12,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
 
-// An owner can have two ownerships on one read/write lock, one on each side, under the same name on the wire: a
-// writer may read. The ownership that reads is then nested in the one that writes. Its own number lets the
-// server distinguish it from earlier ones. It may outlive the one that writes.
+// An owner can have two ownerships on one read/write lock, one on each side, under the same name on
+// the wire: a writer may read. The ownership that reads is then nested in the one that writes. Its
+// own number lets the server distinguish it from earlier ones. It may outlive the one that writes.
 
 // resolveSide is [acquire.ResolveOwner] for the sides of a read/write lock.
 func resolveSide(ctx context.Context, a *acquire.Acquisition) (*ownership.Ownership, error) {
@@ -43,8 +43,9 @@ func resolveSide(ctx context.Context, a *acquire.Acquisition) (*ownership.Owners
 	return findSide(&p.Lock, owner)
 }
 
-// OtherSide returns the ownership on the side of p for an owner that has o on the other side: under a hold of
-// it, or, if under is nil, for its owner. It returns nil to read under a hold that has just ended.
+// OtherSide returns the ownership on the side of p for an owner that has o on the other side: under
+// a hold of it, or, if under is nil, for its owner. It returns nil to read under a hold that has
+// just ended.
 func OtherSide(o *ownership.Ownership, p *ownership.Lock, under *hold.Item) (*ownership.Ownership, error) {
 	switch {
 	case p.Spec.Side == keyspace.KindRead:

@@ -14,7 +14,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/testredis"
 )
 
-// If a write hold ends just before a call reads under it, the call does not read along with the next holder.
+// If a write hold ends just before a call reads under it, the call does not read along with the
+// next holder.
 func TestNest_under_a_hold_that_has_ended(t *testing.T) {
 	t.Parallel()
 	c := testredis.NewEngine(t, func(s *testredis.Settings) { s.Turn = time.Second })

@@ -11,8 +11,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// readRWRefusal reads the reply of lua/rw/refusal.lua: when to try again, and who holds the lock. first names those
-// who go first if nobody holds the lock against the caller.
+// readRWRefusal reads the reply of lua/rw/refusal.lua: when to try again, and who holds the lock.
+// first names those who go first if nobody holds the lock against the caller.
 func readRWRefusal(a *acquire.Acquisition, ans transport.Answer, first string) (left time.Duration, err error) {
 	reply, err := ans.Message.ToArray()
 	if err != nil || len(reply) < 4 || len(reply) > 6 {
@@ -38,5 +38,6 @@ func readRWRefusal(a *acquire.Acquisition, ans transport.Answer, first string) (
 	return left, busy
 }
 
-// InRedisson is how the scripts say that a process of Redisson is among the holders of a read/write lock.
+// InRedisson is how the scripts say that a process of Redisson is among the holders of a read/write
+// lock.
 const InRedisson = "redisson"

@@ -24,8 +24,8 @@ const (
 	ownerC  = testredis.OwnerC
 )
 
-// rwScripts drives one read/write lock by its bare scripts. It sends every call twice, and the second must change
-// nothing, as after a lost reply.
+// rwScripts drives one read/write lock by its bare scripts. It sends every call twice, and the
+// second must change nothing, as after a lost reply.
 type rwScripts struct {
 	t    *testing.T
 	c    *core.Parts
@@ -134,8 +134,8 @@ func (s rwScripts) writeArgs(owner, lease string, count int, stale string) []str
 	return []string{owner, lease, strconv.Itoa(count), stale, "", "", s.keys.Queue()}
 }
 
-// left returns the time after which to try again, if an owner is refused because of others of this library, and
-// otherwise the reply.
+// left returns the time after which to try again, if an owner is refused because of others of this
+// library, and otherwise the reply.
 func (rwScripts) left(reply any) any {
 	if refusal, is := reply.([]any); is && refusal[3] != rw.InRedisson {
 		return refusal[0]
@@ -148,8 +148,8 @@ func (s rwScripts) unwrite(owner string, count int, waiting string) any {
 	return s.twice(script.RWWriteRelease, s.withQueue(), s.unwriteArgs(owner, count, waiting, "", "")...)
 }
 
-// unwriteArgs returns the arguments of the release of a write hold, with the entries of the owner and of the next
-// owner.
+// unwriteArgs returns the arguments of the release of a write hold, with the entries of the owner
+// and of the next owner.
 func (s rwScripts) unwriteArgs(owner string, count int, waiting, own, next string) []string {
 	return []string{owner, strconv.Itoa(count), waiting, "PUBLISH", rw.Channel(s.keys.Key), "0",
 		own, next, "latchkey:{", "}", "1", "30000", line.PresenceChannel(s.keys.Key), "5000", s.keys.Queue()}
@@ -247,7 +247,8 @@ func TestRWScripts_downgrade(t *testing.T) {
 	s.nothingLeft()
 }
 
-// A refused writer learns whether a writer of Redisson holds the lock. The lease of that writer is not noted.
+// A refused writer learns whether a writer of Redisson holds the lock. The lease of that writer is
+// not noted.
 func TestRWScripts_writer_of_Redisson(t *testing.T) {
 	s := newRWScripts(t)
 	require.NoError(t, s.do("HSET", s.keys.Key, "mode", "write", ownerC+":write", "1").Error())
@@ -263,8 +264,8 @@ func TestRWScripts_writer_of_Redisson(t *testing.T) {
 	require.IsType(t, int64(0), s.write(ownerB, 1, "5000"), "this one is of this library")
 }
 
-// A refusal names the holder with the longest lease, says whether others hold the lock too, and whether the waiting
-// owners of the other side go first.
+// A refusal names the holder with the longest lease, says whether others hold the lock too, and
+// whether the waiting owners of the other side go first.
 func TestRWScripts_refusals_name_the_holder(t *testing.T) {
 	s := newRWScripts(t)
 	refusal := func(reply any) []any {
@@ -326,8 +327,8 @@ func TestRWScripts_late_copies_of_nested_reads(t *testing.T) {
 	require.Equal(t, []any{int64(1)}, s.renew(ownerA, "read", "9", "30000"))
 }
 
-// Each reader has its own lease. A reader whose lease is over no longer blocks a writer, whatever others renew. The
-// lock lasts as long as its longest remaining lease.
+// Each reader has its own lease. A reader whose lease is over no longer blocks a writer, whatever
+// others renew. The lock lasts as long as its longest remaining lease.
 func TestRWScripts_leases_of_readers(t *testing.T) {
 	s := newRWScripts(t)
 	require.Nil(t, s.read(ownerA, 1, "", "60000"))
@@ -347,8 +348,8 @@ func TestRWScripts_leases_of_readers(t *testing.T) {
 	require.Nil(t, s.write(ownerC, 1, ""))
 }
 
-// A reader of Redisson is in the hash but not among our leases. It is never removed, and the TTL of the lock is never
-// shortened below its lease.
+// A reader of Redisson is in the hash but not among our leases. It is never removed, and the TTL of
+// the lock is never shortened below its lease.
 func TestRWScripts_readers_of_Redisson(t *testing.T) {
 	s := newRWScripts(t)
 	stranger := "99999999-9999-4999-8999-999999999999:1"
@@ -384,8 +385,8 @@ func TestRWScripts_waiting_writer_bars_new_readers(t *testing.T) {
 	require.Nil(t, s.read(ownerC+"1", 1, ""))
 }
 
-// The owner goes on reading after its write, and nobody waits to write at the end of it. Readers that have waited go
-// before a writer that comes just after that.
+// The owner goes on reading after its write, and nobody waits to write at the end of it. Readers
+// that have waited go before a writer that comes just after that.
 func TestRWScripts_readers_turn_beside_the_owner(t *testing.T) {
 	for what, end := range map[string]func(rwScripts) any{
 		"downgrade": func(s rwScripts) any { return s.downgrade(ownerA, "8") },
@@ -407,7 +408,8 @@ func TestRWScripts_readers_turn_beside_the_owner(t *testing.T) {
 	}
 }
 
-// After a write, readers that have been waiting go before the next writer, and other readers do not.
+// After a write, readers that have been waiting go before the next writer, and other readers do
+// not.
 func TestRWScripts_readers_turn_after_a_write(t *testing.T) {
 	s := newRWScripts(t)
 	require.Nil(t, s.write(ownerA, 1, "5000"))
@@ -428,8 +430,8 @@ func TestRWScripts_readers_turn_after_a_write(t *testing.T) {
 	s.nothingLeft()
 }
 
-// A write hold ends with its own lease even if a read of its owner goes on. Other readers come in, and the last of them
-// frees the lock.
+// A write hold ends with its own lease even if a read of its owner goes on. Other readers come in,
+// and the last of them frees the lock.
 func TestRWScripts_write_lease_ends_beside_a_read(t *testing.T) {
 	s := newRWScripts(t)
 	lapse := func() { s.do("ZADD", rw.Keys(s.keys.Key)[1], "1", ownerA+":write") }
@@ -503,7 +505,8 @@ func TestRWScripts_other_kinds_are_left_alone(t *testing.T) {
 	require.Equal(t, map[string]string{ownerB: "1"}, s.state().lock)
 }
 
-// A writer that is refused because a key beside the lock is another kind of object does not leave the lock taken.
+// A writer that is refused because a key beside the lock is another kind of object does not leave
+// the lock taken.
 func TestRWScripts_other_kind_beside_the_lock(t *testing.T) {
 	s := newRWScripts(t)
 	s.do("SADD", rw.Keys(s.keys.Key)[2], "x") // the waiting writers

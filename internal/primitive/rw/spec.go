@@ -45,6 +45,6 @@ var (
 	}
 )
 
-// signOfLife is the longest time between two requests of a waiting reader or writer, so that the server knows
-// of it when a write ends.
+// signOfLife is the longest time between two requests of a waiting reader or writer, so that the
+// server knows of it when a write ends.
 func signOfLife(c *core.Parts) time.Duration { return c.Config.StaleWaiterTimeout / 3 }

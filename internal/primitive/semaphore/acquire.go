@@ -72,8 +72,8 @@ const (
 	aboveTotal = " above the total, " // they want more than there are in all; with the number
 )
 
-// wait waits in line, and then in the queue on the server. A request for more permits than there are in all makes way
-// for the others, and goes on in a line of its kind.
+// wait waits in line, and then in the queue on the server. A request for more permits than there
+// are in all makes way for the others, and goes on in a line of its kind.
 func (s *Acquisition) wait(ctx context.Context) error {
 	key := line.Key{Kind: keyspace.KindSemaphore, Key: s.Names.Key}
 	if s.request.AwaitSet {
@@ -116,8 +116,8 @@ func (s *Acquisition) waitIn(ctx context.Context, key line.Key) error {
 	return err
 }
 
-// Attempt implements [line.Attempter]. The front has permits if a release of this client has passed it some. If it has
-// just come, it need not ask what the one before it has asked.
+// Attempt implements [line.Attempter]. The front has permits if a release of this client has passed
+// it some. If it has just come, it need not ask what the one before it has asked.
 func (s *Acquisition) Attempt(ctx context.Context, round int) (left time.Duration, err error) {
 	if !s.Line.asks(&s.semWaiter) {
 		return 0, nil
@@ -166,8 +166,8 @@ func (s *Acquisition) takePlace() *Place {
 	return p
 }
 
-// Pause implements [line.Attempter]. Others that know no queue release permits with a message on the channel of the
-// semaphore.
+// Pause implements [line.Attempter]. Others that know no queue release permits with a message on
+// the channel of the semaphore.
 func (s *Acquisition) Pause(q *line.Line, _ int, left time.Duration) time.Duration {
 	q.Subscribe(s.Client.Notifier, s.Names.Channel, line.PresenceChannel(s.Names.Key))
 	pause := line.PauseUntil(left, s.Client.PollPause())

@@ -18,8 +18,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
-// This file handles permits by their ids. Any process that knows an id can release the permit and set its
-// lease.
+// This file handles permits by their ids. Any process that knows an id can release the permit and
+// set its lease.
 
 // State says what happened to a permit in a release.
 type State int
@@ -62,8 +62,8 @@ func (s *Pool) Release(ctx context.Context, ids []string) ([]State, error) {
 	return states, err
 }
 
-// own returns the ownership of a permit that this client holds or is releasing, or nil. The server may still have a
-// permit whose release has failed; its state is that of the ownership.
+// own returns the ownership of a permit that this client holds or is releasing, or nil. The server
+// may still have a permit whose release has failed; its state is that of the ownership.
 func (s *Pool) own(id string) *ownership.Ownership {
 	o := owners.Of(s.Client).Known(permitName(s.Names.Key, id))
 	if o == nil || o.CurrentPhase() == ownership.Acquiring {
@@ -162,8 +162,8 @@ func (s *Pool) setOwnLease(ctx context.Context, verb string, o *ownership.Owners
 	return err
 }
 
-// update sets a lease, which begins no earlier than sent. end is when the semaphore ends. If no answer comes, the lease
-// is not set later.
+// update sets a lease, which begins no earlier than sent. end is when the semaphore ends. If no
+// answer comes, the lease is not set later.
 func (s *Pool) update(ctx context.Context, verb, id, ms string) (sent lease.Stamp, end time.Duration, err error) {
 	a, err := s.SendOrVoid(ctx, verb, func(o *undo.Operation) script.Call {
 		return script.NewCall(script.PermitUpdate.Confirmed(s.Client.Replication),

@@ -15,8 +15,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// Count is the number of permits of a semaphore of any kind. All kinds set it, add to it, limit its time and
-// delete it in the same way, with scripts of their own.
+// Count is the number of permits of a semaphore of any kind. All kinds set it, add to it, limit its
+// time and delete it in the same way, with scripts of their own.
 type Count struct {
 	object.Object
 
@@ -25,7 +25,8 @@ type Count struct {
 	script    func(c *Count, o *undo.Operation, how permitChange, n int, ttl string) script.Call
 }
 
-// permitChange is a way to change the number of permits, as lua/semaphore/set.lua and lua/permit/set.lua name it.
+// permitChange is a way to change the number of permits, as lua/semaphore/set.lua and
+// lua/permit/set.lua name it.
 type permitChange string
 
 const (
@@ -40,12 +41,14 @@ func Channel(key string) string { return "redisson_sc:" + keyspace.Tag(key) }
 // KindKey returns the key that says of which kind the number is.
 func (c *Count) KindKey() string { return keyspace.NumberKindKey(c.Names.Key) }
 
-// Inspect returns how many permits there are, with an error if the name belongs to another kind of object.
+// Inspect returns how many permits there are, with an error if the name belongs to another kind of
+// object.
 func (c *Count) Inspect(ctx context.Context) (inspect.Object, error) {
 	return c.Client.Inspector.Inspect(ctx, c.Names, "a "+c.numeral)
 }
 
-// TrySet sets the total number of permits of a semaphore that does not exist yet, and reports whether it did.
+// TrySet sets the total number of permits of a semaphore that does not exist yet, and reports
+// whether it did.
 func (c *Count) TrySet(ctx context.Context, n int, settings []request.Setting) (bool, error) {
 	ttl, err := object.TimeToLive(settings)
 	err = errors.Join(err, request.CheckNumber("%d permits", n, 0))
@@ -108,8 +111,9 @@ func checkAdded(n int) error {
 	return nil
 }
 
-// readPermitRefusal reads a reply that refuses permits: after what time to try again, and how many permits are free
-// and how many there are in all, which the error says. more is what else the reply says.
+// readPermitRefusal reads a reply that refuses permits: after what time to try again, and how many
+// permits are free and how many there are in all, which the error says. more is what else the reply
+// says.
 func readPermitRefusal(a transport.Answer, wanted int) (left time.Duration, more []int64, err error) {
 	n, err := a.Message.AsIntSlice()
 	if err != nil || len(n) != 3 && len(n) != 5 && len(n) != 6 {

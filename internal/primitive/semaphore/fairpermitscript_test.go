@@ -96,8 +96,8 @@ func TestFairPermitScripts_twice(t *testing.T) {
 	require.Empty(t, s.queue())
 }
 
-// A request for more permits than there are waits in the queue if nothing is free when the others have been served, and
-// is told so.
+// A request for more permits than there are waits in the queue if nothing is free when the others
+// have been served, and is told so.
 func TestFairPermitScripts_more_than_there_are(t *testing.T) {
 	s := newFairPermitScripts(t, 1)
 	place := func(reply any) any { return reply.([]any)[4] }

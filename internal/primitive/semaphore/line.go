@@ -14,9 +14,10 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 )
 
-// A Line is where goroutines of a client wait for the permits of a semaphore, first come, first served. The first is
-// in front, and waits in the queue on the server. Permits that the client releases go to the first in line, in memory,
-// for a turn (Tuning.Turn) from when the server granted them. For the server nothing changes then.
+// A Line is where goroutines of a client wait for the permits of a semaphore, first come, first
+// served. The first is in front, and waits in the queue on the server. Permits that the client
+// releases go to the first in line, in memory, for a turn (Tuning.Turn) from when the server
+// granted them. For the server nothing changes then.
 type Line struct {
 	mu      sync.Mutex // guards waiters and turns
 	waiters []*semWaiter
@@ -25,17 +26,18 @@ type Line struct {
 	place *Place // in the queue on the server, or nil; belongs to the front
 }
 
-// semTurn is the turn of permits that were granted together. Permits have no names: while there is a turn that is over,
-// releases go to the server, as many as it has permits. Each grant has a turn of its own, so that one does not prolong
-// another.
+// semTurn is the turn of permits that were granted together. Permits have no names: while there is
+// a turn that is over, releases go to the server, as many as it has permits. Each grant has a turn
+// of its own, so that one does not prolong another.
 type semTurn struct {
 	count int
 	ends  time.Time
 	extra int // how often permits may be passed on when it is over, while this client is short of permits
 }
 
-// passesWhileShort is how often each permit may be passed on after its turn while the client has had less than one of
-// the strangers: at the server they often take it before the client that is called.
+// passesWhileShort is how often each permit may be passed on after its turn while the client has
+// had less than one of the strangers: at the server they often take it before the client that is
+// called.
 const passesWhileShort = 4
 
 // semWaiter is a goroutine that waits for permits. The mutex of its line guards its fields.
@@ -61,7 +63,8 @@ func semLinesOf(c *core.Parts) *semLines {
 	})
 }
 
-// enter returns when the waiter is in front, or has received permits. It calls waits if there are others before it.
+// enter returns when the waiter is in front, or has received permits. It calls waits if there are
+// others before it.
 func (l *Line) enter(ctx context.Context, stop <-chan struct{}, w *semWaiter, waits func()) error {
 	l.mu.Lock()
 	l.waiters = append(l.waiters, w)
@@ -81,8 +84,9 @@ func (l *Line) enter(ctx context.Context, stop <-chan struct{}, w *semWaiter, wa
 	}
 }
 
-// leave takes a waiter out of the line, and reports whether it has received permits. If it was in front, the next one
-// comes to the front, and continues with its place. If nobody is in line, leave returns the place.
+// leave takes a waiter out of the line, and reports whether it has received permits. If it was in
+// front, the next one comes to the front, and continues with its place. If nobody is in line, leave
+// returns the place.
 func (l *Line) leave(w *semWaiter) (left *Place, passed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,8 +107,9 @@ func (l *Line) remove(i int) {
 	}
 }
 
-// pass gives released permits to the first in line while the turn lasts, and returns how many are left. It stops at the
-// first that wants more. While the front asks the server, those behind it that want no more than it may go first.
+// pass gives released permits to the first in line while the turn lasts, and returns how many are
+// left. It stops at the first that wants more. While the front asks the server, those behind it
+// that want no more than it may go first.
 func (l *Line) pass(n int, short bool) (left int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -129,7 +134,8 @@ func (l *Line) pass(n int, short bool) (left int) {
 	return n
 }
 
-// mayPass reports whether the turn lasts, a little longer if the client is short of permits. l.mu is held.
+// mayPass reports whether the turn lasts, a little longer if the client is short of permits. l.mu
+// is held.
 func (l *Line) mayPass(short bool) bool {
 	if len(l.turns) == 0 {
 		return false
@@ -143,7 +149,8 @@ func (l *Line) mayPass(short bool) bool {
 	return !over
 }
 
-// give gives released permits to a waiter. In front it is told so, and leaves by itself. l.mu is held.
+// give gives released permits to a waiter. In front it is told so, and leaves by itself. l.mu is
+// held.
 func (l *Line) give(i int) {
 	w := l.waiters[i]
 	w.passed = true
@@ -177,7 +184,8 @@ func (l *Line) received(w *semWaiter) bool {
 	return w.passed
 }
 
-// granted begins a turn of permits that the server has granted. It forgets those that have been kept for another turn.
+// granted begins a turn of permits that the server has granted. It forgets those that have been
+// kept for another turn.
 func (l *Line) granted(n int, turn time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

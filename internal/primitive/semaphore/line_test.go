@@ -9,8 +9,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 )
 
-// The front that receives permits leaves the front by itself. Until then nobody else comes there, who would take the
-// signal that wakes it.
+// The front that receives permits leaves the front by itself. Until then nobody else comes there,
+// who would take the signal that wakes it.
 func TestSemLine_the_front_receives(t *testing.T) {
 	l := newSemLines().Use(line.Key{})
 	l.granted(3, time.Minute)

@@ -26,7 +26,8 @@ func (s *Semaphore) Release(ctx context.Context, n int) error {
 	return err
 }
 
-// ReleaseIfExists releases permits to the server unless the semaphore does not exist, and reports whether it did.
+// ReleaseIfExists releases permits to the server unless the semaphore does not exist, and reports
+// whether it did.
 func (s *Semaphore) ReleaseIfExists(ctx context.Context, n int) (bool, error) {
 	return s.releasePermits(ctx, "release if exists", "release if set", n)
 }
@@ -80,7 +81,8 @@ func (s *Semaphore) observeReleased(ctx context.Context, n int) {
 	})
 }
 
-// endTurns makes permits that are passed on return to the server, because the semaphore has changed.
+// endTurns makes permits that are passed on return to the server, because the semaphore has
+// changed.
 func (c *Count) endTurns() {
 	if l := semLinesOf(c.Client).Known(line.Key{Kind: keyspace.KindSemaphore, Key: c.Names.Key}); l != nil {
 		l.endTurns()

@@ -138,8 +138,8 @@ func TestPermitScripts_number_has_gone(t *testing.T) {
 	s.counts(3, 0)
 }
 
-// Undoing one permit of a joint acquisition without an end undoes all of them, also while others are still held: a
-// released permit does not come back.
+// Undoing one permit of a joint acquisition without an end undoes all of them, also while others
+// are still held: a released permit does not come back.
 func TestPermitScripts_one_mark_for_all(t *testing.T) {
 	s := newPermitScripts(t)
 	s.setPermits(4, "try")
@@ -171,8 +171,8 @@ func TestPermitScripts_repeated_late(t *testing.T) {
 	}
 }
 
-// New permits go to those in the queue, in their order, and permits that are given back by their ids do too. A waiter
-// keeps its place while there are none at all.
+// New permits go to those in the queue, in their order, and permits that are given back by their
+// ids do too. A waiter keeps its place while there are none at all.
 func TestPermitScripts_serve(t *testing.T) {
 	s := newPermitScripts(t)
 	require.Equal(t, int64(1), s.setPermits(0, "try"))

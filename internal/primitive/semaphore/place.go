@@ -18,9 +18,11 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
-// lua/semaphore/serve.lua describes how Redis stores those that wait for the permits of a Semaphore.
+// lua/semaphore/serve.lua describes how Redis stores those that wait for the permits of a
+// Semaphore.
 
-// A Place is one operation that acquires permits. While it waits, it has a place in the queue on the server.
+// A Place is one operation that acquires permits. While it waits, it has a place in the queue on
+// the server.
 type Place struct {
 	*Semaphore
 
@@ -29,8 +31,8 @@ type Place struct {
 	Waits   bool
 	Ticket  string // since when it waits, as the server says; or ""
 	refusal error  // the answer to its last request, or nil
-	// left is the time from then on until permits that are kept for others are free, or until it is to poll. It is
-	// negative if that is unknown.
+	// left is the time from then on until permits that are kept for others are free, or until it is
+	// to poll. It is negative if that is unknown.
 	left    time.Duration
 	rests   time.Time   // until when it relies on messages; zero before it rests
 	Doubt   bool        // it may have been executed, or may still be
@@ -60,7 +62,8 @@ func (p *Place) queueName() string { return p.Client.ID + ":" + p.Op.Number }
 // Entry is the entry of the place in the queue: its name, and how many permits it wants.
 func (p *Place) Entry() string { return p.queueName() + " " + strconv.Itoa(p.Count) }
 
-// Signal implements [inbox.Recipient], as do the following methods: whatever it hears, the front asks.
+// Signal implements [inbox.Recipient], as do the following methods: whatever it hears, the front
+// asks.
 func (p *Place) Signal() { p.Wake() }
 
 // Query implements [inbox.Recipient].
@@ -72,8 +75,8 @@ func (p *Place) Reconnected() { p.Wake() }
 // Granted implements [inbox.Recipient]. A place is called, and gets no grants.
 func (p *Place) Granted(int64, string) bool { return false }
 
-// Ask asks the server for the permits. A waiter that is refused has its place in the queue from then on, and listens
-// for its call.
+// Ask asks the server for the permits. A waiter that is refused has its place in the queue from
+// then on, and listens for its call.
 func (p *Place) Ask(ctx context.Context) error {
 	p.Op.Began, p.refusal, p.left, p.rests = p.Client.Clock(), nil, -1, time.Time{}
 	if p.Waits {
@@ -130,8 +133,8 @@ func (p *Place) readRefusal(a transport.Answer) error {
 	return err
 }
 
-// restFor returns for how long to rely on messages, d from the first rest after a request. The place may have a new
-// front by then.
+// restFor returns for how long to rely on messages, d from the first rest after a request. The
+// place may have a new front by then.
 func (p *Place) restFor(d time.Duration) time.Duration {
 	if p.rests.IsZero() {
 		p.rests = time.Now().Add(d)
@@ -167,7 +170,8 @@ func (p *Place) Ends() {
 	p.Op.Done()
 }
 
-// settle ends an operation that has no permits. If it may have left something behind, the background gives it up.
+// settle ends an operation that has no permits. If it may have left something behind, the
+// background gives it up.
 func (p *Place) settle() {
 	if !p.Queued && !p.Doubt {
 		p.Ends()

@@ -15,7 +15,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// An acquisition that too few replicas confirm is undone, and the client expects no messages for it any more.
+// An acquisition that too few replicas confirm is undone, and the client expects no messages for it
+// any more.
 func TestSemPlace_that_is_undone(t *testing.T) {
 	c := testredis.NewEngine(t, func(s *testredis.Settings) {
 		s.Confirmation = func(id string, waits int) *transport.Replication {

@@ -12,8 +12,8 @@ import (
 
 // poll makes an attempt as a poller that polls again after ms, and returns the ms of the reply.
 
-// pollFor asks for permits on behalf of a client that does not listen, and asks again after ms. It returns after how many
-// ms it is to, or "OK" if it has them.
+// pollFor asks for permits on behalf of a client that does not listen, and asks again after ms. It
+// returns after how many ms it is to, or "OK" if it has them.
 func (s *semScripts) pollFor(session, n int, number, ticket string, ms int) (place string, asks any) {
 	s.t.Helper()
 	args := []string{number, entryOf(number, n), strconv.Itoa(keepsMS), "PUBLISH", s.channel, "latchkey:{", "}", s.counts, strconv.Itoa(barMS), ticket, strconv.Itoa(ms)}

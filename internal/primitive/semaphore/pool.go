@@ -89,7 +89,8 @@ func Innermost(ctx context.Context) *hold.Handle {
 	return nil
 }
 
-// permitsChange returns the call that changes the number of permits of a semaphore whose permits have ids.
+// permitsChange returns the call that changes the number of permits of a semaphore whose permits
+// have ids.
 func permitsChange(c *Count, o *undo.Operation, how permitChange, n int, ttl string) script.Call {
 	args := []string{o.Number, strconv.Itoa(n), string(how), ttl, c.Client.Publish, c.Names.Channel}
 	args = c.Client.Inbox.ChannelArgs(args, c.Names.Key)

@@ -52,8 +52,8 @@ func (p Attempts) AcquireCall(a *acquire.Acquisition, _, _ int) script.Call {
 	return script.NewCall(script.PermitAcquire, permitKeys(o.Names, a.Permanent, o.Wire), args...)
 }
 
-// What lua/permit/acquire.lua says of the place of a waiter: nobody has set the permits, or the waiter is not in the
-// queue, because it wants more than there are in all.
+// What lua/permit/acquire.lua says of the place of a waiter: nobody has set the permits, or the
+// waiter is not in the queue, because it wants more than there are in all.
 const (
 	permitsUnset = 1
 	Aside        = 2
@@ -80,8 +80,8 @@ func (p Attempts) ReadRefusal(a *acquire.Acquisition, ans transport.Answer) (tim
 	return left, err
 }
 
-// ReleaseCall implements [ownership.Protocol]. For the first of a group that was never acquired, it gives up the whole
-// group and its place in the queue.
+// ReleaseCall implements [ownership.Protocol]. For the first of a group that was never acquired, it
+// gives up the whole group and its place in the queue.
 func (p Protocol) ReleaseCall(o *ownership.Ownership, to ownership.Release, args []string) script.Call {
 	if to.Count > 0 {
 		return script.Call{}

@@ -16,9 +16,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// lua/permit/queue.lua describes how Redis stores permits with ids and their waiters. Each waiter of a
-// fair semaphore has a place in the queue. The goroutines of a client that wait for the permits of a
-// semaphore that is not fair stand in line, and the one in front has a place.
+// lua/permit/queue.lua describes how Redis stores permits with ids and their waiters. Each waiter
+// of a fair semaphore has a place in the queue. The goroutines of a client that wait for the
+// permits of a semaphore that is not fair stand in line, and the one in front has a place.
 
 // Queues holds the queues of the semaphores of a client whose permits have ids.
 type Queues struct {
@@ -58,8 +58,8 @@ func newQueues(c *core.Parts) (q *Queues, atClose func()) {
 	return q, q.Waiters.Close
 }
 
-// waitInLine waits in line, and then in the queue on the server. Calls that also wait for somebody to set the permits
-// have a line of their own.
+// waitInLine waits in line, and then in the queue on the server. Calls that also wait for somebody
+// to set the permits have a line of their own.
 func (q *Queues) waitInLine(ctx context.Context, a *acquire.Acquisition) error {
 	key := a.Lock.Names.Key
 	if a.AwaitSet {

@@ -20,8 +20,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
-// semScripts drives one semaphore by its bare scripts. It sends every call twice, and the second must change nothing,
-// as after a lost reply.
+// semScripts drives one semaphore by its bare scripts. It sends every call twice, and the second
+// must change nothing, as after a lost reply.
 type semScripts struct {
 	t                 *testing.T
 	c                 *core.Parts
@@ -74,7 +74,8 @@ func (s *semScripts) state() semState {
 	return semState{get(s.key), get(s.total), get(s.bar), all(s.ids), all(s.queue), all(s.calls)}
 }
 
-// twice sends a call two times. Both replies are the same, unless a repetition of the call finds nothing.
+// twice sends a call two times. Both replies are the same, unless a repetition of the call finds
+// nothing.
 func (s *semScripts) twice(cmd transport.Command, keys []string, args ...string) any {
 	s.t.Helper()
 	first := testredis.RunScript(s.c, cmd, keys, args...)
@@ -113,7 +114,8 @@ func (s *semScripts) pause(reply any) any {
 	return reply
 }
 
-// keepsMS is for how long, in ms, permits are kept for a client that is called, and barMS how long a bar is up at least.
+// keepsMS is for how long, in ms, permits are kept for a client that is called, and barMS how long
+// a bar is up at least.
 const keepsMS, barMS = 5000, 5000
 
 // served sends a call of a script that serves the queue.
@@ -132,7 +134,8 @@ func (s *semScripts) take(session, n int, number string) any {
 	return s.pause(s.served(script.SemAcquire, session, number, entryOf(number, n), "", ""))
 }
 
-// ask asks for permits, or waits for them. It returns the ticket, or "" if the operation has its permits.
+// ask asks for permits, or waits for them. It returns the ticket, or "" if the operation has its
+// permits.
 func (s *semScripts) ask(session, n int, number, ticket string) string {
 	s.t.Helper()
 	reply := s.served(script.SemAcquire, session, number, entryOf(number, n), strconv.Itoa(barMS), ticket)
@@ -242,7 +245,8 @@ func (s *semScripts) elapse(ms int) {
 	}
 }
 
-// A release calls the first of those that wait. Its permits are kept for it, in particular from those that come now.
+// A release calls the first of those that wait. Its permits are kept for it, in particular from
+// those that come now.
 func TestSemScripts_call(t *testing.T) {
 	s := newSemScripts(t)
 	s.set(2, "try")
@@ -269,7 +273,8 @@ func TestSemScripts_call(t *testing.T) {
 	s.free(0)
 }
 
-// What is kept for a client that does not come goes to the next after a while. If it comes then, it has its place again.
+// What is kept for a client that does not come goes to the next after a while. If it comes then, it
+// has its place again.
 func TestSemScripts_call_is_over(t *testing.T) {
 	for _, ms := range []int{keepsMS + 1, -3600000} { // also if the clock of the server is set back
 		s := newSemScripts(t)
@@ -306,7 +311,8 @@ func TestSemScripts_call_for_one_that_gives_up(t *testing.T) {
 	require.Empty(t, s.ask(3, 1, second, ""), "its operation is not over")
 }
 
-// A late copy of the first request gives an entry a new ticket. With its own it gets its place back.
+// A late copy of the first request gives an entry a new ticket. With its own it gets its place
+// back.
 func TestSemScripts_ticket(t *testing.T) {
 	s := newSemScripts(t)
 	s.set(1, "try")
@@ -321,7 +327,8 @@ func TestSemScripts_ticket(t *testing.T) {
 	require.Equal(t, []string{entryOf(first, 1), entryOf(second, 1)}, s.state().queue)
 }
 
-// A client that has subscribed to one of its two channels, and not yet to the other, is no reason to count wrongly.
+// A client that has subscribed to one of its two channels, and not yet to the other, is no reason
+// to count wrongly.
 func TestSemScripts_half_subscribed(t *testing.T) {
 	s := newSemScripts(t)
 	testredis.Hear(t, s.c, "waits")
@@ -403,7 +410,8 @@ func TestSemScripts_behind_many_large_requests(t *testing.T) {
 	require.Equal(t, "OK", s.take(3, 1, s.number()))
 }
 
-// Strangers that listen have a turn at some releases, but not at those of a client that is short of permits.
+// Strangers that listen have a turn at some releases, but not at those of a client that is short of
+// permits.
 func TestSemScripts_strangers(t *testing.T) {
 	s := newSemScripts(t)
 	testredis.Hear(t, s.c, s.channel)
@@ -433,7 +441,8 @@ func (s *semScripts) lower() {
 	require.NoError(s.t, s.c.Rueidis.Do(context.Background(), s.c.Rueidis.B().Pexpire().Key(s.bar).Milliseconds(barMS).Build()).Error())
 }
 
-// A large request that is the first holds up the others for a while, and then is overtaken for as long.
+// A large request that is the first holds up the others for a while, and then is overtaken for as
+// long.
 func TestSemScripts_bar(t *testing.T) {
 	s := newSemScripts(t)
 	s.set(3, "try")
@@ -467,7 +476,8 @@ func TestSemScripts_bar_grows(t *testing.T) {
 	}
 }
 
-// A request for more than there are in all does not hold up the others. With more permits it has its place again.
+// A request for more than there are in all does not hold up the others. With more permits it has
+// its place again.
 func TestSemScripts_more_than_there_are(t *testing.T) {
 	s := newSemScripts(t)
 	s.set(3, "try")

@@ -1,5 +1,5 @@
-// Package semaphore has the semaphores: permits that are only counted, and permits with ids and leases, which
-// goroutines or clients get in the order of a line or of a queue on the server.
+// Package semaphore has the semaphores: permits that are only counted, and permits with ids and
+// leases, which goroutines or clients get in the order of a line or of a queue on the server.
 package semaphore
 
 import (
@@ -16,7 +16,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
-// Semaphore is a counting semaphore, whose permits have no owners. On the wire it is Redisson's RSemaphore.
+// Semaphore is a counting semaphore, whose permits have no owners. On the wire it is Redisson's
+// RSemaphore.
 type Semaphore struct{ Count }
 
 // New returns the semaphore with that name.
@@ -26,7 +27,8 @@ func New(c *core.Parts, name string) Semaphore {
 	return Semaphore{Count{Object: o, SecondKey: total, numeral: "semaphore", script: semaphoreChange}}
 }
 
-// Drain acquires all available permits, and returns their number, which is negative if permits were missing.
+// Drain acquires all available permits, and returns their number, which is negative if permits were
+// missing.
 func (s *Semaphore) Drain(ctx context.Context) (int, error) {
 	a, err := s.Perform(ctx, s.Client.Closing, "drain", func(o *undo.Operation) script.Call {
 		return script.NewCall(script.SemDrain, []string{s.Names.Key, o.Record, s.KindKey()}, o.Number)
@@ -37,8 +39,8 @@ func (s *Semaphore) Drain(ctx context.Context) (int, error) {
 	return script.Int(a)
 }
 
-// releaseCall returns the call that releases permits. isShort is '1' if strangers have had more of them than this
-// client.
+// releaseCall returns the call that releases permits. isShort is '1' if strangers have had more of
+// them than this client.
 func (c *Count) releaseCall(o *undo.Operation, how string, n int, isShort string) script.Call {
 	return c.served(script.SemRelease, o, strconv.Itoa(n), line.PresenceChannel(c.Names.Key), how, isShort)
 }
@@ -53,7 +55,8 @@ func (c *Count) UndoCall(o *undo.Operation, entry string) script.Call {
 	return c.served(script.SemUndo, o, entry, line.PresenceChannel(c.Names.Key))
 }
 
-// served returns the call of a script that serves the queue of a Semaphore. o is nil for an entry without an operation.
+// served returns the call of a script that serves the queue of a Semaphore. o is nil for an entry
+// without an operation.
 func (c *Count) served(cmd transport.Command, o *undo.Operation, what string, more ...string) script.Call {
 	record, number := c.Names.Key, "" // a key of the same slot, which the user may use
 	if o != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
 
-// freshPermits makes the ownerships of permits that are requested together. The first one requests all of them.
+// freshPermits makes the ownerships of permits that are requested together. The first one requests
+// all of them.
 func freshPermits(a *acquire.Acquisition) (first *ownership.Ownership, others []*ownership.Ownership) {
 	c, n := a.Lock.Client, max(a.Together, 1)
 	ids := identity.NewPermitIDs(c.ID, c.Number(), n)

@@ -9,9 +9,9 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport/retry"
 )
 
-// Backlog is the work of one owner for one node, so that a silent node delays no other. It is begun in
-// order. While there is work, goroutines serve the backlog with [Backlog.Serve], or one does it with
-// [Backlog.TakeAll]. The backlog belongs to the node, and is dropped with it.
+// Backlog is the work of one owner for one node, so that a silent node delays no other. It is begun
+// in order. While there is work, goroutines serve the backlog with [Backlog.Serve], or one does it
+// with [Backlog.TakeAll]. The backlog belongs to the node, and is dropped with it.
 type Backlog[T any] struct {
 	// Slots holds one element for each piece of work in flight, if the owner counts them.
 	Slots chan struct{}
@@ -65,9 +65,9 @@ func (b *Backlog[T]) TakeAll() []T {
 	return all
 }
 
-// Serve does the work in the backlog until there is none, or ctx ends. A silent node gets one piece at
-// a time, with a pause after each. When it answers, more goroutines serve the backlog: start starts
-// them.
+// Serve does the work in the backlog until there is none, or ctx ends. A silent node gets one piece
+// at a time, with a pause after each. When it answers, more goroutines serve the backlog: start
+// starts them.
 //
 // do reports whether the node answered. It adds unfinished work to the backlog again.
 func (b *Backlog[T]) Serve(

@@ -14,8 +14,8 @@ import (
 
 func atOnce() time.Duration { return 0 }
 
-// While a node answers, as many pieces of work are under way as the backlog allows, also if there was
-// less to do when it began. While it is silent, there is one.
+// While a node answers, as many pieces of work are under way as the backlog allows, also if there
+// was less to do when it began. While it is silent, there is one.
 func TestBacklog_probes_a_silent_node_once(t *testing.T) {
 	const most, all, silence = 4, 100, 9
 	backlog := BacklogOf[int](NewTopology(false, 1).common, t, 0, most)

@@ -68,7 +68,8 @@ func compose(t *testing.T) map[string]service {
 	return file.Services
 }
 
-// Prometheus scrapes the address at which the example serves its metrics, and loads the alert rules.
+// Prometheus scrapes the address at which the example serves its metrics, and loads the alert
+// rules.
 func TestExample_prometheus(t *testing.T) {
 	var config struct {
 		Global        map[string]model.Duration

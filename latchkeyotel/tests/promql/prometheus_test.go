@@ -1,5 +1,5 @@
-// Package promql runs the queries of the dashboard and of the alert rules in the engine of Prometheus, on metrics that
-// clients export.
+// Package promql runs the queries of the dashboard and of the alert rules in the engine of
+// Prometheus, on metrics that clients export.
 package promql
 
 import (
@@ -25,7 +25,8 @@ import (
 
 const interval = 15 * time.Second
 
-// server scrapes a registry as a Prometheus server does, at times that the test sets, and answers queries.
+// server scrapes a registry as a Prometheus server does, at times that the test sets, and answers
+// queries.
 type server struct {
 	engine *promql.Engine
 	page   http.Handler

@@ -76,7 +76,8 @@ func (p *program) await(t *testing.T, want ...latchkey.EventType) {
 	}
 }
 
-// scrapes reads the metrics for six minutes of Prometheus' time, and calls during before each scrape.
+// scrapes reads the metrics for six minutes of Prometheus' time, and calls during before each
+// scrape.
 func (p *program) scrapes(t *testing.T, during func()) {
 	t.Helper()
 	for range int(6 * time.Minute / interval) {
@@ -235,7 +236,8 @@ func TestAlertRules(t *testing.T) {
 	assert.Equal(t, []string{"LatchkeyWaitsLong"}, p.firing(t))
 	p.longer = 0
 
-	// 101 calls, of which only the first asks the server, and a queue of 101 owners of other programs.
+	// 101 calls, of which only the first asks the server, and a queue of 101 owners of other
+	// programs.
 	line := p.client.NewLock("line")
 	_, err := p.observer.Watch(line)
 	require.NoError(t, err)

@@ -1,4 +1,5 @@
-// Package explore visits all states of a model, and checks that from each of them everybody who waits is served.
+// Package explore visits all states of a model, and checks that from each of them everybody who
+// waits is served.
 package explore
 
 import (
@@ -6,23 +7,24 @@ import (
 	"hash/maphash"
 )
 
-// Model is a protocol with bounds. S is everything that distinguishes two states, and T is a step between them.
+// Model is a protocol with bounds. S is everything that distinguishes two states, and T is a step
+// between them.
 type Model[S comparable, T Step] interface {
 	First() S
 	// Next calls yield for each possible step.
 	Next(s S, yield func(step T, next S))
-	// Canonical returns a state without details that make no difference, and with the clients in a fixed order. It also
-	// returns that order, which has the former places of the clients.
+	// Canonical returns a state without details that make no difference, and with the clients in a
+	// fixed order. It also returns that order, which has the former places of the clients.
 	Canonical(s S) (S, Order)
 	// Wrong returns the property that a state violates, or "".
 	Wrong(s S) string
-	// Done reports whether everybody has been served who can be. With prompt, it does not matter whether those are
-	// served who ask instead of listening.
+	// Done reports whether everybody has been served who can be. With prompt, it does not matter
+	// whether those are served who ask instead of listening.
 	Done(s *S, prompt bool) bool
 	// Calm reports that nothing has happened so far that is answered by time alone.
 	Calm(s *S) bool
-	// Describe returns a line about a step and the state after it. The client in each place has the name that is in that
-	// place of names.
+	// Describe returns a line about a step and the state after it. The client in each place has the
+	// name that is in that place of names.
 	Describe(step T, next S, names Order) string
 }
 
@@ -87,8 +89,8 @@ type edge uint32
 
 const byTimer edge = 1 << 31
 
-// All visits all states, nearest first, until a property fails. It checks only the property of that name, or all if it
-// is "".
+// All visits all states, nearest first, until a property fails. It checks only the property of that
+// name, or all if it is "".
 func All[S comparable, T Step](m Model[S, T], only string) Result[S] {
 	g := &graph[S, T]{model: m, only: only, seed: maphash.MakeSeed()}
 	first, _ := m.Canonical(m.First())
@@ -148,7 +150,8 @@ func (g *graph[S, T]) grow() {
 	}
 }
 
-// expand finds the states that follow a state, until a property fails: then last is the state that is wrong.
+// expand finds the states that follow a state, until a property fails: then last is the state that
+// is wrong.
 func (g *graph[S, T]) expand(i int32) (wrong string, last S) {
 	g.begin = append(g.begin, uint32(len(g.edges)))
 	g.model.Next(g.states[i], func(step T, next S) {

@@ -1,8 +1,9 @@
 package explore
 
-// stranded finds a state from which a waiter is never served. It first looks for a state in which nothing was lost so
-// far and from which messages alone do not lead there, without a poll or the end of a lease or mark. Then it looks for
-// any state from which time and polls do not lead there without further faults.
+// stranded finds a state from which a waiter is never served. It first looks for a state in which
+// nothing was lost so far and from which messages alone do not lead there, without a poll or the
+// end of a lease or mark. Then it looks for any state from which time and polls do not lead there
+// without further faults.
 func (g *graph[S, T]) stranded() (wrong string, last int32) {
 	if g.only == "" || g.only == Slow {
 		served := g.served(true)
@@ -23,8 +24,8 @@ func (g *graph[S, T]) stranded() (wrong string, last int32) {
 	return "", -1
 }
 
-// served returns the states from which a way leads to a state where nobody waits. With prompt, that way must not need
-// timers.
+// served returns the states from which a way leads to a state where nobody waits. With prompt, that
+// way must not need timers.
 func (g *graph[S, T]) served(prompt bool) []bool {
 	from, begin := g.backward(func(e edge) bool { return !prompt || e&byTimer == 0 })
 	reached, todo := make([]bool, len(g.states)), []int32{}
@@ -47,7 +48,8 @@ func (g *graph[S, T]) served(prompt bool) []bool {
 	return reached
 }
 
-// backward returns where the edges that count come from: those that lead to state i are from[begin[i]:begin[i+1]].
+// backward returns where the edges that count come from: those that lead to state i are
+// from[begin[i]:begin[i+1]].
 func (g *graph[S, T]) backward(counts func(edge) bool) (from []int32, begin []uint32) {
 	begin = make([]uint32, len(g.states)+2) // shifted by one while it is filled
 	for _, e := range g.edges {

@@ -1,7 +1,7 @@
 package explore
 
-// Trace describes the steps of the way of a result, with the names that clients have at the start. The states of the
-// way have the clients in another order. The last step is the one that is wrong.
+// Trace describes the steps of the way of a result, with the names that clients have at the start.
+// The states of the way have the clients in another order. The last step is the one that is wrong.
 func Trace[S comparable, T Step](m Model[S, T], r Result[S]) (lines []string) {
 	_, names := m.Canonical(m.First())
 	for i := 1; i < len(r.Way); i++ {

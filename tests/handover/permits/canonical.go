@@ -5,7 +5,8 @@ import "github.com/latchkey-go/latchkey/tests/handover/explore"
 // later is more than any ticket in a canonical state.
 const later = 32
 
-// Canonical implements [explore.Model]: states that differ only in the names of clients are the same.
+// Canonical implements [explore.Model]: states that differ only in the names of clients are the
+// same.
 func (m *Model) Canonical(s state) (state, explore.Order) {
 	m.simplify(&s)
 	order := explore.Sorted(s.rank)
@@ -37,7 +38,8 @@ func (m *Model) simplify(s *state) {
 	s.compress()
 }
 
-// forgetOver removes what is remembered of operations that are over and that nothing mentions any more.
+// forgetOver removes what is remembered of operations that are over and that nothing mentions any
+// more.
 func (m *Model) forgetOver(s *state) {
 	for c := range s.clients {
 		p := &s.clients[c]

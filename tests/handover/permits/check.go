@@ -50,7 +50,8 @@ func (m *Model) Wrong(s state) string {
 	return ""
 }
 
-// absent reports whether a poller was called, or granted its permits, that does not know it and will not ask soon.
+// absent reports whether a poller was called, or granted its permits, that does not know it and
+// will not ask soon.
 func (m *Model) absent(s *state) bool {
 	for c := range s.clients {
 		p, o := &s.clients[c], s.mine(c)
@@ -61,7 +62,8 @@ func (m *Model) absent(s *state) bool {
 	return false
 }
 
-// idle reports whether a mark is left for an operation that does not wait, although its client has got all messages.
+// idle reports whether a mark is left for an operation that does not wait, although its client has
+// got all messages.
 func (m *Model) idle(s *state) bool {
 	for _, k := range s.marks {
 		if k.op == none || !m.counts(k) || !s.told || !s.hears(k.op) || s.waits(k.op) {
@@ -86,8 +88,8 @@ func (s *state) marked(o op) bool {
 // listening reports whether an operation waits, and its client receives what it is told.
 func (s *state) listening(o op) bool { return s.waits(o) && s.hears(o) }
 
-// checkOrder checks that nobody older than whom is served waits in the line, except for pollers, and large requests
-// that others may pass.
+// checkOrder checks that nobody older than whom is served waits in the line, except for pollers,
+// and large requests that others may pass.
 func (m *Model) checkOrder(x *script, i int) {
 	rest := x.free - m.kept(&x.state)
 	for _, e := range x.line {
@@ -102,7 +104,8 @@ func (m *Model) checkOrder(x *script, i int) {
 	}
 }
 
-// checkNobodyWaits checks that somebody who takes permits without having been called takes them from nobody.
+// checkNobodyWaits checks that somebody who takes permits without having been called takes them
+// from nobody.
 func (m *Model) checkNobodyWaits(x *script, n int8) {
 	for _, e := range x.line {
 		if e.op != none && x.listening(e.op) {
@@ -120,8 +123,8 @@ func (m *Model) checkNobodyWaits(x *script, n int8) {
 	}
 }
 
-// checkNothingRests checks that whoever asks leaves nothing free that belongs to somebody, by the rules without a
-// mistake.
+// checkNothingRests checks that whoever asks leaves nothing free that belongs to somebody, by the
+// rules without a mistake.
 func (m *Model) checkNothingRests(x *script) {
 	right := Model{Large: m.Large}
 	if right.nextServed(&x.state, none) >= 0 {
@@ -129,7 +132,8 @@ func (m *Model) checkNothingRests(x *script) {
 	}
 }
 
-// done reports whether everybody has been served who can be. If prompt is true, pollers do not count.
+// done reports whether everybody has been served who can be. If prompt is true, pollers do not
+// count.
 func (m *Model) done(s *state, prompt bool) bool {
 	living := m.Total
 	for c := range s.clients {

@@ -65,7 +65,8 @@ func (m *Model) actions(s *state, c int, yield func(step, state)) {
 	}
 }
 
-// begin makes a new operation for the first goroutine in line. It keeps the ticket of the client, if it has one.
+// begin makes a new operation for the first goroutine in line. It keeps the ticket of the client,
+// if it has one.
 func (m *Model) begin(s *state, c int) {
 	p := &s.clients[c]
 	if int(p.number) >= numbers {
@@ -126,8 +127,8 @@ func (m *Model) sendAsk(s *state, c int) {
 	s.send(message{kind: ask, op: s.mine(c), ticket: p.ticket})
 }
 
-// mustAsk makes the client ask. If an ask is in flight, the client asks once more, because the answer may be older than
-// the reason to ask.
+// mustAsk makes the client ask. If an ask is in flight, the client asks once more, because the
+// answer may be older than the reason to ask.
 func (m *Model) mustAsk(s *state, c int) {
 	switch {
 	case m.Fault == NoPoll:
@@ -173,8 +174,9 @@ func (m *Model) told(s *state, a message) {
 	}
 }
 
-// obtains begins a hold. The lease of permits with ids counts from when its ask was sent, or from the first ask if they
-// were granted: a grant can be no older. If nobody waits for them, they go back.
+// obtains begins a hold. The lease of permits with ids counts from when its ask was sent, or from
+// the first ask if they were granted: a grant can be no older. If nobody waits for them, they go
+// back.
 func (m *Model) obtains(s *state, a message, lease, age uint8) {
 	c := a.op.client()
 	p := &s.clients[c]
@@ -194,7 +196,8 @@ func (m *Model) obtains(s *state, a message, lease, age uint8) {
 	p.ticket, p.again, p.foreign, p.soon = 0, false, false, false
 }
 
-// calledFor handles a call. If the operation does not wait, it gives back the place, but not what the operation took.
+// calledFor handles a call. If the operation does not wait, it gives back the place, but not what
+// the operation took.
 func (m *Model) calledFor(s *state, c int, o op) {
 	if s.waits(o) {
 		if m.Fault == NoPoll {

@@ -18,7 +18,8 @@ func (m *Model) ends(x script, c message, yield func(script)) {
 	}
 }
 
-// release is the script that gives permits of a plain semaphore back. The operation is noted before anything can fail.
+// release is the script that gives permits of a plain semaphore back. The operation is noted before
+// anything can fail.
 func (m *Model) release(x script, c message, yield func(script)) {
 	if *x.noted(c.op) != taken && m.Fault != NoNoteOfRelease {
 		x.send(message{kind: answered, op: c.op})
@@ -81,7 +82,8 @@ func (m *Model) forget(x *script, o op) {
 	}
 }
 
-// withoutServing is a release or a withdrawal that serves nobody, because a write or a message of it fails.
+// withoutServing is a release or a withdrawal that serves nobody, because a write or a message of
+// it fails.
 func (m *Model) withoutServing(s state, c message) state {
 	switch o := c.op; {
 	case m.Grants:

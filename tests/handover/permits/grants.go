@@ -1,7 +1,8 @@
 package permits
 
-// This file has what differs for permits with ids. An operation holds them for a lease, with which they come back, so
-// nothing needs to be noted: whoever is first is granted them, for a short lease.
+// This file has what differs for permits with ids. An operation holds them for a lease, with which
+// they come back, so nothing needs to be noted: whoever is first is granted them, for a short
+// lease.
 
 // raise extends the lease of permits with ids.
 func (s *state) raise(m *Model, o op, to uint8) {

@@ -2,7 +2,8 @@ package permits
 
 import "fmt"
 
-// kind is the kind of what is in flight: a command to the server, or an answer or a message to a client.
+// kind is the kind of what is in flight: a command to the server, or an answer or a message to a
+// client.
 type kind uint8
 
 const (
@@ -24,9 +25,9 @@ var kindNames = [...]string{
 	"grant", "call", "hint",
 }
 
-// message is anything in flight. It may take any time. The commands of a client, the answers to them, and the messages
-// for it are each a line, which stays in order. A fault may lose the first of a line, deliver it twice, or take it out
-// of the line.
+// message is anything in flight. It may take any time. The commands of a client, the answers to
+// them, and the messages for it are each a line, which stays in order. A fault may lose the first
+// of a line, deliver it twice, or take it out of the line.
 type message struct {
 	kind   kind
 	op     op

@@ -59,14 +59,15 @@ const (
 	StrangersNotHeard            // nobody listens to those who know nothing of the line
 )
 
-// keeps is how many ticks permits are kept for somebody who was called, and future is what a mark has left that ends
-// later than any new one.
+// keeps is how many ticks permits are kept for somebody who was called, and future is what a mark
+// has left that ends later than any new one.
 const (
 	keeps  = 1
 	future = keeps + 1
 )
 
-// lease is how many ticks an acquisition of permits with ids requests, and short how many a grant of them sets.
+// lease is how many ticks an acquisition of permits with ids requests, and short how many a grant
+// of them sets.
 const (
 	lease = 2
 	short = 1

@@ -43,7 +43,8 @@ type scenario struct {
 	model Model
 }
 
-// quick has the scenarios of every run. A run with the race detector has only these: see [exploretest.Chosen].
+// quick has the scenarios of every run. A run with the race detector has only these: see
+// [exploretest.Chosen].
 var quick = []scenario{
 	{"three clients, one permit", calls(1, 1, 1, 1)},
 	{"two in line want as much", twoInLine(1, calls(1, 1, 1, 0))},

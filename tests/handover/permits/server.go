@@ -2,8 +2,9 @@ package permits
 
 import "slices"
 
-// This file has the script that acquires permits, and the fragment that serves the line. Each script is atomic. Where
-// one has several outcomes, because a server may still count the subscription of a dead client, it calls yield for each.
+// This file has the script that acquires permits, and the fragment that serves the line. Each
+// script is atomic. Where one has several outcomes, because a server may still count the
+// subscription of a dead client, it calls yield for each.
 
 // script is a state in the middle of a script, and what has gone wrong so far.
 type script struct {
@@ -31,8 +32,8 @@ func (m *Model) ask(x script, c message, yield func(script)) {
 	yield(x)
 }
 
-// takeOrWait takes permits if nobody waits, or if permits are kept for the operation. Otherwise the operation enters
-// the line, which is then served.
+// takeOrWait takes permits if nobody waits, or if permits are kept for the operation. Otherwise the
+// operation enters the line, which is then served.
 func (m *Model) takeOrWait(x script, c message, yield func(script)) {
 	o, n := c.op, x.size(c.op)
 	marked := x.unmark(o)
@@ -54,8 +55,8 @@ func (m *Model) takeOrWait(x script, c message, yield func(script)) {
 	})
 }
 
-// enter puts the operation into the line, with the ticket that the ask names, even if it is there: a late copy of an
-// earlier ask may have put it there with another.
+// enter puts the operation into the line, with the ticket that the ask names, even if it is there:
+// a late copy of an earlier ask may have put it there with another.
 func (m *Model) enter(x *script, c message) {
 	ticket := c.ticket
 	if m.Fault == ReturnsWithoutTicket {
@@ -102,7 +103,8 @@ func (m *Model) take(x script, c message, yield func(script)) {
 	})
 }
 
-// refuse answers an ask with the place of the operation. A large request that is first bars the others.
+// refuse answers an ask with the place of the operation. A large request that is first bars the
+// others.
 func (m *Model) refuse(x *script, c message) {
 	o := c.op
 	e := &x.line[x.place(o)]
@@ -118,7 +120,8 @@ func (m *Model) refuse(x *script, c message) {
 	x.send(message{kind: refused, op: o, ticket: e.ticket, soon: e.soon, age: c.age})
 }
 
-// isFirst reports whether an operation is the first of the line, not counting pollers that are passed over.
+// isFirst reports whether an operation is the first of the line, not counting pollers that are
+// passed over.
 func (m *Model) isFirst(s *state, o op) bool {
 	for _, e := range s.line {
 		if e.op == o {
@@ -131,8 +134,8 @@ func (m *Model) isFirst(s *state, o op) bool {
 	return false
 }
 
-// serve calls the first of the line, or grants them their permits, for as long as some are free and not kept for
-// others. It stops at the asker, and then fits is true.
+// serve calls the first of the line, or grants them their permits, for as long as some are free and
+// not kept for others. It stops at the asker, and then fits is true.
 func (m *Model) serve(x script, asker op, yield func(x script, fits bool)) {
 	for _, k := range x.marks {
 		if k.op != none && !m.counts(k) {

@@ -11,7 +11,8 @@ const (
 	room    = 12
 )
 
-// op names an acquisition: the client and a number that it uses for one wait and never again. It is the entry.
+// op names an acquisition: the client and a number that it uses for one wait and never again. It is
+// the entry.
 type op uint8
 
 const none op = 0
@@ -84,7 +85,8 @@ type mark struct {
 	left uint8 // ticks, 0 if it is over
 }
 
-// state is everything: server, network, and clients. Only the order of tickets counts, so their number is finite.
+// state is everything: server, network, and clients. Only the order of tickets counts, so their
+// number is finite.
 type state struct {
 	free     int8
 	line     [places]entry // by ticket
@@ -140,8 +142,8 @@ func (s *state) place(o op) int {
 	return -1
 }
 
-// enter puts an operation into the line, with the ticket that it names, or keeps its place if that is older. A new
-// ticket is the largest.
+// enter puts an operation into the line, with the ticket that it names, or keeps its place if that
+// is older. A new ticket is the largest.
 func (s *state) enter(o op, ticket uint8, keepsOld bool) {
 	var e entry
 	if i := s.place(o); i >= 0 {
@@ -165,7 +167,8 @@ func (s *state) enter(o op, ticket uint8, keepsOld bool) {
 	s.line[i] = e
 }
 
-// newTicket returns a ticket later than all that anybody knows, except those from before the clock was set back.
+// newTicket returns a ticket later than all that anybody knows, except those from before the clock
+// was set back.
 func (s *state) newTicket() uint8 {
 	last := uint8(0)
 	s.eachTicket(func(t *uint8) {

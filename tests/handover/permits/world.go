@@ -4,8 +4,8 @@ import "slices"
 
 // This file has the steps that no client chooses: time, delivery, faults, and strangers.
 
-// tick lets the time pass for which permits are kept, or for which a bar is open or rests. A message may stay in flight
-// for any number of ticks.
+// tick lets the time pass for which permits are kept, or for which a bar is open or rests. A
+// message may stay in flight for any number of ticks.
 func (m *Model) tick(s state) state {
 	for i := range s.marks {
 		if k := &s.marks[i]; k.left > 0 && k.left < future {
@@ -138,7 +138,8 @@ func (m *Model) failovers(s *state, try func(step, func(*state))) {
 	}
 }
 
-// clocks tries a clock of the server that is set back or forward. All marks are then in the future, or over.
+// clocks tries a clock of the server that is set back or forward. All marks are then in the future,
+// or over.
 func (m *Model) clocks(try func(step, func(*state))) {
 	set := func(n *state, left uint8) {
 		for i := range n.marks {

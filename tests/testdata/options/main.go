@@ -1,5 +1,5 @@
-// Command options passes every option to every family of calls. TestOptionsThatDoNotCompile builds it: exactly the
-// marked lines are errors.
+// Command options passes every option to every family of calls. TestOptionsThatDoNotCompile builds
+// it: exactly the marked lines are errors.
 package main
 
 import (

@@ -1,4 +1,5 @@
-// Package exploretest has what the tests of all models share: which models they explore in which runs, and how.
+// Package exploretest has what the tests of all models share: which models they explore in which
+// runs, and how.
 package exploretest
 
 import (
@@ -9,9 +10,9 @@ import (
 	"github.com/latchkey-go/latchkey/tests/handover/explore"
 )
 
-// Chosen returns what a run explores. The race detector makes an exploration ten times slower and has nothing to find
-// in it, so a run with it has only what is quick. CI also runs the models without it. What takes minutes and gigabytes
-// is explored only if LATCHKEY_TEST_HANDOVER is set.
+// Chosen returns what a run explores. The race detector makes an exploration ten times slower and
+// has nothing to find in it, so a run with it has only what is quick. CI also runs the models
+// without it. What takes minutes and gigabytes is explored only if LATCHKEY_TEST_HANDOVER is set.
 func Chosen[C any](quick, usually, unlessShort, onRequest []C) []C {
 	all := slices.Clone(quick)
 	if !raced {
@@ -34,7 +35,8 @@ func Holds[S comparable, T explore.Step](t *testing.T, m explore.Model[S, T]) {
 	}
 }
 
-// Violates explores a model with a mistake, and fails the test if that does not violate the property.
+// Violates explores a model with a mistake, and fails the test if that does not violate the
+// property.
 func Violates[S comparable, T explore.Step](t *testing.T, m explore.Model[S, T], property string) {
 	t.Helper()
 	if check(t, m, property) != property {

@@ -1,5 +1,5 @@
-// Package sample has functions that lock one mutex under another in each of the ways that the analysis must find, and
-// others that only seem to.
+// Package sample has functions that lock one mutex under another in each of the ways that the
+// analysis must find, and others that only seem to.
 package sample
 
 import (
