@@ -22,7 +22,7 @@
 --@include permit/entry
 --@include shared/listened
 --@include queue/strangers
-local deadBatch, grantsAtOnce, strangersPause = 128, 64, 3
+local deadBatch, grantsAtOnce, strangersPause = 128, 64, 1
 local removed = 0
 local gone = {} -- clients that do not receive a grant: their waiters are dead
 

@@ -2,9 +2,9 @@
 -- queue/strangers.lua.
 --
 -- If nobody is in the queue, or strangers have their turn, the channel gets a message for listeners that
--- do not use the queue. serve returns how many subscribers received that, 0 if the permits went to the
--- queue.
---@needs queue alive grants channel
+-- do not use the queue. At that turn, waits gets one before it, so that clients of this library leave it to
+-- strangers. serve returns how many subscribers of the channel received it, 0 if the permits went to the queue.
+--@needs queue alive grants publish channel
 --@include permit/entry
 
 local function serve(free, waits)
@@ -22,6 +22,7 @@ local function serve(free, waits)
     if head then
       ask(head, strangersPause)
     end
+    tell(publish, waits, '1')
     return offer(free)
   end
   local head, dead

@@ -24,7 +24,7 @@ func (q *Line) Subscribe(n *pubsub.Notifier, channel string, presentOn ...string
 	q.sub = s
 	q.shard.mu.Unlock()
 	for _, each := range presentOn { // first, so that this client never looks like a stranger
-		n.Add(&pubsub.Subscription{Channel: each, To: Presence{s, q}})
+		n.Add(&pubsub.Subscription{Channel: each, To: Presence{s, q.forStrangers}})
 	}
 	n.Add(s)
 }

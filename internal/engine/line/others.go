@@ -108,6 +108,13 @@ func (q *Line) HadPermits() {
 	q.share.Count(1, 0)
 }
 
+// forStrangers leaves the next message to strangers.
+func (q *Line) forStrangers() {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	q.share.ForStrangers++
+}
+
 // SharesWith notes how many strangers there are. A nil line does not.
 func (q *Line) SharesWith(strangers int) {
 	if q == nil || strangers <= 0 {

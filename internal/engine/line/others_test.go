@@ -23,7 +23,7 @@ func TestShare_of_a_queue(t *testing.T) {
 	require.Equal(t, turns.Short, q.Standing())
 	q.HadPermits()
 	require.Equal(t, turns.Even, q.Standing())
-	Presence{line: q}.Message("")
+	Presence{ForStrangers: q.forStrangers}.Message("")
 	require.False(t, q.share.Concerns(true, time.Now()))
 	require.True(t, q.share.Concerns(true, time.Now()))
 }

@@ -16,20 +16,12 @@ func PresenceChannel(key string) string { return "latchkey:" + keyspace.Tag(key)
 
 // Presence is the subscription to the second channel. It lasts as long as the one to the messages.
 type Presence struct {
-	Of   *pubsub.Subscription
-	line *Line // or nil
+	Of           *pubsub.Subscription
+	ForStrangers func() // leaves the next message to strangers
 }
 
 // Message implements [pubsub.Subscriber]. This client leaves the next message to strangers.
-func (p Presence) Message(string) {
-	q := p.line
-	if q == nil {
-		return
-	}
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	q.share.ForStrangers++
-}
+func (p Presence) Message(string) { p.ForStrangers() }
 
 // Reconnected implements [pubsub.Subscriber].
 func (Presence) Reconnected() {}

@@ -98,7 +98,11 @@ func (l *List) WaitFor(ctx context.Context, a *acquire.Acquisition, front *line.
 	o.OwnEntry(a.Since).WaitAlone(w, min(a.Lease, l.client.Config.StaleWaiterTimeout))
 	a.Queued = l.Queue.AttemptsOf(w)
 	defer l.remove(w)
-	return l.client.Waiting.InFront(ctx, w.Own, Attempter{a, w}, mark)
+	err = l.client.Waiting.InFront(ctx, w.Own, Attempter{a, w}, mark)
+	if err == nil {
+		l.hadPermits(o.Names.Key)
+	}
+	return err
 }
 
 // isBehind reports whether the waiter has a place in line and is not near the front.

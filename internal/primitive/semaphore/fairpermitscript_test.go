@@ -3,11 +3,13 @@ package semaphore_test
 import (
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
+	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/primitive/semaphore"
 	"github.com/latchkey-go/latchkey/internal/testredis"
@@ -172,4 +174,31 @@ func TestFairPermitScripts_dead(t *testing.T) {
 	}
 	require.Nil(t, s.acquire(s.entry(1), "", "", ""), "nobody of them is alive")
 	require.Empty(t, s.queue())
+}
+
+// At the turn of strangers, clients of this library are told to ignore the message, and the first in
+// the queue has the permit after it.
+func TestFairPermitScripts_strangers(t *testing.T) {
+	s := newFairPermitScripts(t, 1)
+	testredis.Hear(t, s.c, s.channel)
+	told := testredis.Hear(t, s.c, line.PresenceChannel(s.key))
+	announced := testredis.Hear(t, s.c, s.channel)
+	for range 100 {
+		a, b := s.entry(1), s.entry(1)
+		require.Eventually(t, func() bool { return s.acquire(a, "", "", "") == nil }, 20*time.Second, time.Millisecond)
+		ticket := s.acquire(b, "5000", "", "5000").([]any)[3].(string)
+		theirs := s.leave(a[37:], "") == int64(2)
+		require.Equal(t, theirs, s.held() == 0)
+		require.Eventually(t, func() bool { return s.acquire(b, "5000", ticket, "5000") == nil }, 20*time.Second, time.Millisecond)
+		if theirs {
+			require.NotEmpty(t, <-told)
+			require.NotEmpty(t, <-announced)
+			return
+		}
+		s.leave(b[37:], "")
+		for len(announced) > 0 {
+			<-announced
+		}
+	}
+	t.Fatal("strangers never had a turn")
 }
