@@ -211,7 +211,7 @@ func TestTextKept(t *testing.T) {
 			for _, other := range []*latchkey.Client{client, connect(t, server)} {
 				_, err := k.open(other, name).TryLock(t.Context())
 				text(t, `^latchkey: try lock "`+name+`": not acquired: released by `+hold.Owner().String()+
-					`, kept until it expires, (4m\d+s|5m) left$`, err)
+					`, kept taken by its AtLeast, (4m\d+s|5m) left$`, err)
 			}
 		})
 	}

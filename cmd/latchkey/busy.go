@@ -59,7 +59,7 @@ func (o occupants) texts() (first, more string) {
 		more = fmt.Sprintf(" and %d more", n)
 	}
 	if o.kept {
-		more = ", released, kept until it expires"
+		more = ", released, kept taken by its AtLeast"
 	}
 	return printable(o.names[0]), more
 }

@@ -49,7 +49,7 @@ func TestCronRunsOnce(t *testing.T) {
 	}
 	assert.True(t, isLocked(t, server, "nightly"), "for a minute")
 	got := latchkeyCLI(t, server, "inspect", "nightly")
-	assert.Contains(t, got.stdout, "released, kept until it expires")
+	assert.Contains(t, got.stdout, "released, kept taken by its AtLeast")
 }
 
 func TestCronRunsAgain(t *testing.T) {

@@ -188,7 +188,7 @@ func holderText(found latchkey.Object, holder latchkey.Holder) string {
 		text += map[bool]string{true: ", writing", false: ", reading"}[holder.Write]
 	}
 	if holder.Kept {
-		text += ", released, kept until it expires"
+		text += ", released, kept taken by its AtLeast"
 	}
 	if holder.Count > 1 {
 		text += fmt.Sprintf(", %d times", holder.Count)

@@ -69,6 +69,6 @@ func TestBusyTextOfALockThatIsKept(t *testing.T) {
 	held, err := unnamed(server).NewLock("orders").TryLock(t.Context(), latchkey.AtLeast(time.Minute))
 	require.NoError(t, err)
 	require.NoError(t, held.Unlock(t.Context()))
-	assert.Regexp(t, `"orders" is held by `+held.Owner().String()+`, released, kept until it expires, \d+s left\n$`,
+	assert.Regexp(t, `"orders" is held by `+held.Owner().String()+`, released, kept taken by its AtLeast, \d+s left\n$`,
 		latchkeyCLI(t, server, "lock", "orders", "-n").stderr)
 }

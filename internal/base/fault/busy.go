@@ -37,7 +37,7 @@ func (e *BusyError) Error() string {
 			text += ", and wait for a call of this process"
 		}
 	case e.Kept && who != "":
-		text += ": released by " + who + ", kept until it expires"
+		text += ": released by " + who + ", kept taken by its AtLeast"
 	case who != "":
 		text += ": held by " + who
 	}
