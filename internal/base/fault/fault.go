@@ -14,7 +14,7 @@ var (
 	ErrClosed         = errors.New("latchkey: client closed")
 	ErrNotHeld        = errors.New("latchkey: not held")
 	ErrLost           = errors.New("latchkey: hold lost")
-	ErrMaxHold        = Sub("latchkey: maximum hold time reached", ErrLost)
+	ErrMaxHold        = Sub("latchkey: hold ended by MaxHold", ErrLost)
 	ErrUpgrade        = errors.New("latchkey: read lock cannot be upgraded: release it first")
 	ErrNotSet         = errors.New("latchkey: not set")
 	ErrNoPermits      = Sub("latchkey: not set: TrySetPermits sets its permits", ErrNotSet)

@@ -46,11 +46,11 @@ func New(defaultLease, maxHold time.Duration, waits bool, settings []Setting) (R
 	case r.Permanent && r.Together == 0:
 		return r, fault.Invalid("Lease(NoExpiry) applies to permits only")
 	case r.MaxHold > 0 && !r.Renew && r.Lease > r.MaxHold:
-		return r, fault.Invalid("the lease %v is longer than the maximum hold %v", r.Lease, r.MaxHold)
+		return r, fault.Invalid("the lease %v is longer than MaxHold, %v", r.Lease, r.MaxHold)
 	case r.AtLeast > r.Lease && !r.Renew:
 		return r, fault.Invalid("the lease %v is shorter than AtLeast(%v)", r.Lease, r.AtLeast)
 	case r.MaxHold > 0 && r.AtLeast > r.MaxHold:
-		return r, fault.Invalid("the maximum hold %v is shorter than AtLeast(%v)", r.MaxHold, r.AtLeast)
+		return r, fault.Invalid("MaxHold, %v, is shorter than AtLeast(%v)", r.MaxHold, r.AtLeast)
 	}
 	if r.MaxHold > 0 || !r.Renew || r.UntilComplete {
 		r.OfClient = 0
@@ -102,7 +102,7 @@ func (r *Request) apply(s Setting) error {
 		return lease.Check("the lease", s.D)
 	case MaxHold:
 		r.MaxHold = s.D
-		return lease.Check("the maximum hold", s.D)
+		return lease.Check("MaxHold", s.D)
 	case AtLeast:
 		r.AtLeast = s.D
 		return lease.Check("the time of AtLeast", s.D)

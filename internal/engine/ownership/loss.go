@@ -27,7 +27,7 @@ func (o *Ownership) EndIfDue() bool {
 	}
 	cause, why := fault.ErrLost, "its lease ran out"
 	if o.Lease.Limit.Valid(now) <= 0 {
-		cause, why = fault.ErrMaxHold, "its maximum hold time is over"
+		cause, why = fault.ErrMaxHold, "its MaxHold is over"
 	}
 	mayLast := o.Doubt.MayLast(now, o.span())
 	// The last release may be in flight, and may yet put the next owner into the queue or give it
