@@ -411,9 +411,9 @@ func TestTextWrongKind(t *testing.T) {
 	mustLock(t, client.NewLock(name))
 	_, err := connect(t, server).NewMutex(name).TryLock(t.Context())
 	assert.ErrorIs(t, err, latchkey.ErrWrongKind)
-	text(t, `^latchkey: try lock "`+name+`": the key is a lock, not a mutex$`, err)
+	text(t, `^latchkey: try lock "`+name+`": the key is a lock, not a mutex: use another name$`, err)
 	_, err = connect(t, server).NewRWLock(name).Writer().TryLock(t.Context())
-	text(t, `^latchkey: try lock "`+name+`": the key is a lock, not a read/write lock$`, err)
+	text(t, `^latchkey: try lock "`+name+`": the key is a lock, not a read/write lock: use another name$`, err)
 }
 
 // The error of an extension says only once that the hold is over. For an invalid extension it names
@@ -427,7 +427,7 @@ func TestTextExtend(t *testing.T) {
 	text(t, `^latchkey: extend "`+name+`": not held$`, hold.Extend(t.Context(), time.Minute))
 }
 
-// The error for an unreachable server says that it is unavailable, and why.
+// The error for an unreachable server says once that it is unavailable, and why.
 func TestTextUnavailable(t *testing.T) {
 	t.Parallel()
 	rig.Need(t, rig.Process)
@@ -440,6 +440,8 @@ func TestTextUnavailable(t *testing.T) {
 		_, err := client.NewLock("x").TryLock(t.Context())
 		return says(`^latchkey: try lock "x": server unavailable: dial tcp .*connection refused$`, err)
 	})
+	_, err = client.NewLock("x").Lock(t.Context(), latchkey.Wait(300*time.Millisecond))
+	text(t, `^latchkey: lock "x": server unavailable: dial tcp [^;]*connection refused; the wait of 300ms is over$`, err)
 }
 
 // Each error says which operation failed, by the name under which the caller knows it.

@@ -21,10 +21,15 @@ func (e *KindError) Unwrap() []error {
 	return []error{ErrWrongKind, e.cause}
 }
 
-// WrongKind is the error for a key that holds found instead of want.
+// WrongKind is the error of a call that needs want under a name that has found.
 func WrongKind(want, found string, cause error) error {
-	return OtherKind(cmp.Or(found, "something else")+", not "+want, cause)
+	return OtherKind(notWanted(want, found)+": use another name", cause)
 }
+
+// NotKind is WrongKind for a call that only looks or removes: another name would not help.
+func NotKind(want, found string) error { return OtherKind(notWanted(want, found), nil) }
+
+func notWanted(want, found string) string { return cmp.Or(found, "something else") + ", not " + want }
 
 // OtherKind is ErrWrongKind with a description of the key.
 func OtherKind(text string, cause error) error { return &KindError{text, cause} }

@@ -75,7 +75,7 @@ func (n *Inspector) Inspect(ctx context.Context, names *keyspace.Keys, want stri
 		o.become(want)
 	}
 	if want != "" && o.Kind != keyspace.KindNone && o.What != want {
-		return o, fault.Op("inspect", names.Name, fault.WrongKind(want, o.What, nil))
+		return o, fault.Op("inspect", names.Name, fault.NotKind(want, o.What))
 	}
 	n.Describe(ctx, 0, o.Holders)
 	return o, nil
@@ -114,7 +114,7 @@ func (n *Inspector) WrongKind(ctx context.Context, names *keyspace.Keys, want ke
 		return err
 	}
 	if _, kinds, told := strings.Cut(err.Error(), "LATCHKEY_KIND "); told {
-		return fault.OtherKind(kinds, err)
+		return fault.OtherKind(kinds+": use another name", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*retry.LongPause)
 	defer cancel()

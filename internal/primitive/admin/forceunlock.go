@@ -27,11 +27,11 @@ func ForceUnlock(ctx context.Context, c *core.Parts, names *keyspace.Keys, want 
 		case o.Kind == keyspace.KindNone:
 			return held, nil
 		case want != nil && o.Kind != want.Stored:
-			return held, fault.Op("force unlock", names.Name, fault.WrongKind(keyspace.Noun(want.Stored), o.What, nil))
+			return held, fault.Op("force unlock", names.Name, fault.NotKind(keyspace.Noun(want.Stored), o.What))
 		case want == nil && o.Kind == keyspace.KindMutex && !o.Holders[0].Owner.Reentrant():
 			return held, fault.Op("force unlock", names.Name, errMutexByName)
 		case !o.Locked():
-			return held, fault.Op("force unlock", names.Name, fault.WrongKind(keyspace.Noun(keyspace.KindLock), o.What, nil))
+			return held, fault.Op("force unlock", names.Name, fault.NotKind(keyspace.Noun(keyspace.KindLock), o.What))
 		case want != nil && want.Side != "" && heldBy(o.Holders) != want.Side:
 			return held, nil
 		}
