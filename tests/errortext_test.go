@@ -416,6 +416,16 @@ func TestTextWrongKind(t *testing.T) {
 	text(t, `^latchkey: try lock "`+name+`": the key is a lock, not a read/write lock: use another name$`, err)
 }
 
+// The error of a semaphore whose total is unknown says what works instead.
+func TestTextUnknownTotal(t *testing.T) {
+	t.Parallel()
+	server, name := rig.Shared(), rig.Name(t)
+	rig.NewAdmin(t, server).Do("SET", name, "3") // as Redisson does
+	err := connect(t, server).NewSemaphore(name).SetPermits(t.Context(), 5)
+	require.ErrorIs(t, err, latchkey.ErrNotSet)
+	text(t, `^latchkey: set permits "`+name+`": not set by Latchkey, so its total is unknown: use AddPermits, or delete it first$`, err)
+}
+
 // The error of an extension says only once that the hold is over. For an invalid extension it names
 // operation and lock.
 func TestTextExtend(t *testing.T) {

@@ -18,6 +18,7 @@ var (
 	ErrUpgrade        = errors.New("latchkey: read lock cannot be upgraded: release it first")
 	ErrNotSet         = errors.New("latchkey: not set")
 	ErrNoPermits      = Sub("latchkey: not set: TrySetPermits sets its permits", ErrNotSet)
+	ErrNoTotal        = Sub("latchkey: not set by Latchkey, so its total is unknown: use AddPermits, or delete it first", ErrNotSet)
 	ErrNoCount        = Sub("latchkey: not set: TrySetCount sets its count", ErrNotSet)
 	ErrGone           = errors.New("latchkey: latch gone")
 	ErrBroken         = errors.New("latchkey: barrier broken")

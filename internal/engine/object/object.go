@@ -165,7 +165,7 @@ func (o *Object) Explain(ctx context.Context, a transport.Answer, err error) []e
 	case a.Doubt:
 		return []error{fault.ErrUnknownOutcome, err}
 	case outcome.HasCode(err, "LATCHKEY_UNSET"):
-		return []error{fault.ErrNotSet}
+		return []error{fault.ErrNoPermits}
 	case outcome.HasCode(err, "LATCHKEY_RANGE"):
 		_, sum, _ := strings.Cut(err.Error(), "LATCHKEY_RANGE ")
 		return []error{fault.Invalid("there would be %s permits, want at least 0 and at most %d", sum, request.MaxCount)}

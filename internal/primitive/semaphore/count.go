@@ -57,7 +57,11 @@ func (c *Count) TrySet(ctx context.Context, n int, settings []request.Setting) (
 
 // Set changes the total number of permits, acquired ones included.
 func (c *Count) Set(ctx context.Context, n int) error {
-	_, err := c.change(ctx, "set permits", changeSet, n, "", request.CheckNumber("%d permits", n, 0))
+	const verb = "set permits"
+	_, err := c.change(ctx, verb, changeSet, n, "", request.CheckNumber("%d permits", n, 0))
+	if errors.Is(err, fault.ErrNotSet) { // an unset semaphore is created, so it is the total that is not set
+		return fault.Op(verb, c.Names.Name, fault.ErrNoTotal)
+	}
 	return err
 }
 
