@@ -426,6 +426,22 @@ func TestTextUnknownTotal(t *testing.T) {
 	text(t, `^latchkey: set permits "`+name+`": not set by Latchkey, so its total is unknown: use AddPermits, or delete it first$`, err)
 }
 
+// The error of several locks that cannot be one names all that were given.
+func TestTextInvalidMembers(t *testing.T) {
+	t.Parallel()
+	client := connect(t, rig.Shared())
+	a, unnamed := client.NewLock("a"), client.NewLock("")
+	for want, l := range map[string]anyLock{
+		`"multi\(a, \)": member 2: invalid argument: the name is empty`: latchkey.NewMultiLock(a, unnamed),
+		`"multi\(a, nil\)": invalid argument: member 2 is nil`:          latchkey.NewMultiLock(a, nil),
+		`"red\(a, a\)": invalid argument: members 1 and 2 are the same`: latchkey.NewRedLock(latchkey.RedLockOptions{}, a, a),
+		`"multi\(\)": invalid argument: there are no members`:           latchkey.NewMultiLock(),
+	} {
+		_, err := l.TryLock(t.Context())
+		text(t, `^latchkey: try lock `+want, err)
+	}
+}
+
 // The error of an extension says only once that the hold is over. For an invalid extension it names
 // operation and lock.
 func TestTextExtend(t *testing.T) {

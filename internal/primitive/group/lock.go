@@ -26,6 +26,7 @@ import (
 type Lock struct {
 	kind    keyspace.Kind
 	Members []Member
+	given   []Member // as the program gave them, for the name if they are invalid
 	need    int
 	invalid error
 	Round   round
@@ -43,9 +44,16 @@ type round func(
 
 // Name returns the kind and the names of the members, such as "multi(a, b)".
 func (l *Lock) Name() string {
-	names := make([]string, len(l.Members))
-	for i, m := range l.Members {
-		names[i] = m.Name()
+	members := l.Members
+	if l.invalid != nil {
+		members = l.given
+	}
+	names := make([]string, len(members))
+	for i, m := range members {
+		names[i] = "nil"
+		if m != nil {
+			names[i] = m.Name()
+		}
 	}
 	return string(l.kind) + "(" + strings.Join(names, ", ") + ")"
 }

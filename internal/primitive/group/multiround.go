@@ -21,12 +21,13 @@ type multiLock struct{ Lock }
 
 // NewMulti returns the lock of all the given members.
 func NewMulti(members []Member) *Lock {
-	members, err := usable(members)
+	given := members
+	members, err := usable(given)
 	if err == nil {
 		members, err = withoutDuplicates(inOrder(flatten(members)), false)
 	}
 	l := &multiLock{Lock{
-		kind: keyspace.KindMulti, Members: members, need: len(members), invalid: err, Pause: deadlockPause,
+		kind: keyspace.KindMulti, Members: members, given: given, need: len(members), invalid: err, Pause: deadlockPause,
 	}}
 	l.Round = l.acquireAll
 	return &l.Lock

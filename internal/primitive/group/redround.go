@@ -41,7 +41,8 @@ const (
 
 // NewRed returns the lock of most of the given members.
 func NewRed(options RedOptions, members []Member) *Lock {
-	members, err := usable(members)
+	given := members
+	members, err := usable(given)
 	if err == nil {
 		_, err = withoutDuplicates(members, true)
 	}
@@ -49,7 +50,8 @@ func NewRed(options RedOptions, members []Member) *Lock {
 		err = options.check()
 	}
 	lock := Lock{
-		kind: keyspace.KindRed, Members: members, need: len(members)/2 + 1, invalid: err, Pause: options.RetryDelay,
+		kind: keyspace.KindRed, Members: members, given: given, need: len(members)/2 + 1,
+		invalid: err, Pause: options.RetryDelay,
 	}
 	l := &redLock{lock, options}
 	l.Round, l.inLine = l.acquireMajority, l.waitInLine
