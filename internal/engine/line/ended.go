@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
@@ -60,6 +61,9 @@ func waitEnded(err, last error, heldHere, silent bool) error {
 	case heldHere:
 		return errors.Join(&fault.BusyError{Left: -1, Here: true, Bare: true}, fault.ContextEnd(err))
 	case besidesEnd(err):
+		if trouble != nil && strings.Contains(err.Error(), trouble.Error()) {
+			return outcome.Unavailable(err)
+		}
 		return outcome.Unavailable(errors.Join(trouble, err))
 	case last == nil, silent:
 		return outcome.Unavailable(errors.Join(trouble, outcome.ErrSilent, fault.ContextEnd(err)))
