@@ -35,6 +35,11 @@ func Connect(
 	if err != nil {
 		return nil, nil, err
 	}
+	if settings.DialCtxFn == nil && config.AddressMapper == nil { // else an address may be anything
+		if err := checkAddresses(settings.InitAddress); err != nil {
+			return nil, nil, err
+		}
+	}
 	settings = named(settings, config.Label)
 	var stage dialProgress
 	settings.DialCtxFn = stage.watched(dialOrTCP(settings.DialCtxFn))

@@ -3,7 +3,10 @@ package connect
 import (
 	"cmp"
 	"fmt"
+	"net"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -62,6 +65,19 @@ func Completed(settings rueidis.ClientOption) (rueidis.ClientOption, error) {
 	settings.AlwaysPipelining = true
 	settings.DisableCache = true
 	return settings, nil
+}
+
+// checkAddresses refuses addresses that cannot be dialed. A port may be the name of a service.
+func checkAddresses(addresses []string) error {
+	for _, address := range addresses {
+		_, port, err := net.SplitHostPort(address)
+		number, outOfRange := strconv.ParseUint(port, 10, 16)
+		isNumber := strings.Trim(port, "0123456789") == ""
+		if err != nil || isNumber && (outOfRange != nil || number == 0) {
+			return fault.Invalid("the address %q is not host:port with a port from 1 to 65535", address)
+		}
+	}
+	return nil
 }
 
 // conflict is a field whose value locks cannot work with.

@@ -2,11 +2,14 @@ package connect_test
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
 	"net"
 	"reflect"
 	"testing"
 
 	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey"
@@ -104,5 +107,30 @@ func TestOpen_names_the_field_that_is_out_of_bounds(t *testing.T) {
 			require.ErrorIs(t, err, latchkey.ErrInvalid)
 			require.ErrorContains(t, err, "ClientOption."+field)
 		})
+	}
+}
+
+// An address without a port, or with one that does not exist, is an error before anything is
+// dialed. What an address is with a dialer or a mapper of the program, only that knows.
+func TestOpen_refuses_an_address_that_cannot_be_dialed(t *testing.T) {
+	open := func(settings rueidis.ClientOption, options latchkey.Options) error {
+		options.LazyConnect = true
+		client, err := latchkey.Open(t.Context(), settings, options)
+		if err == nil {
+			assert.NoError(t, client.Close(t.Context()))
+		}
+		return err
+	}
+	for address, valid := range map[string]bool{
+		"localhost": false, "localhost:": false, "localhost:70000": false, "[::1]": false, "[::1]:0": false,
+		"localhost:redis": true, ":6379": true, "[::1]:65535": true,
+	} {
+		settings := rueidis.ClientOption{InitAddress: []string{address}}
+		err := open(settings, latchkey.Options{})
+		assert.Equal(t, !valid, errors.Is(err, latchkey.ErrInvalid), address)
+		mapper := func(string) string { return "127.0.0.1:1" }
+		assert.NoError(t, open(settings, latchkey.Options{Tuning: latchkey.Tuning{AddressMapper: mapper}}), address)
+		settings.DialCtxFn = func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) { return nil, net.ErrClosed }
+		assert.NoError(t, open(settings, latchkey.Options{}), address)
 	}
 }

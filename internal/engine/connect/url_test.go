@@ -30,6 +30,10 @@ func TestConnect_says_what_is_wrong_with_a_URL(t *testing.T) {
 		"redis://a:secret%zz@h": "the URL of the server cannot be parsed; percent-encode what is special in its password " +
 			"(% is %25, / is %2F, # is %23); want redis://host:port",
 		"redis://h:1,g:2":                 `the URL "redis://h:1,g:2" names several hosts; give the others as ?addr=host:port`,
+		"redis://h:99999":                 `the address "h:99999" is not host:port with a port from 1 to 65535`,
+		"redis://h:0":                     `the address "h:0" is not host:port with a port from 1 to 65535`,
+		"redis://h:99999999999999999999":  `the address "h:99999999999999999999" is not host:port with a port from 1 to 65535`,
+		"redis://h?addr=g:65536":          `the address "g:65536" is not host:port with a port from 1 to 65535`,
 		"redis://h?addr=g":                `the URL "redis://h?addr=g" has an addr that is not host:port`,
 		"redis://h,g":                     `the URL "redis://h,g" names several hosts; give the others as ?addr=host:port`,
 		"redis://h?pool_size=10":          `the URL "redis://h" has the unknown parameter pool_size; ` + known,
