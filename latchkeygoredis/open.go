@@ -89,7 +89,7 @@ func dialing(o redis.Options) func(context.Context, string, *net.Dialer, *tls.Co
 		return nil
 	}
 	if dial == nil {
-		o.DialTimeout = cmp.Or(o.DialTimeout, 5*time.Second)
+		o.DialTimeout = cmp.Or(o.DialTimeout, 2*time.Second)
 		dial = redis.NewDialer(&o)
 	}
 	return func(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
