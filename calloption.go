@@ -14,8 +14,8 @@ import (
 // TTL of a lock is NoExpiry only if the key is damaged.
 const NoExpiry = lease.NoExpiry
 
-// A LockOption is an option of [Lock.Lock]: [Wait], or a TryLockOption. If a call gets an option
-// twice, the last one counts; this is so for all calls.
+// A LockOption is an option of [Lock.Lock]: [Wait], or a TryLockOption. In every call, the last of
+// equal options counts.
 type LockOption interface {
 	setting() request.Setting
 	forLock()
@@ -126,15 +126,15 @@ func As(owner Owner) TryLockOption {
 // for a guest ([As]) and for a client with [NoLabel].
 //
 // The client sends the note in the background; others see it some milliseconds later. If that
-// fails, the note is missing and the hold is not affected. If an owner has several holds, the
-// latest note counts. In a lock of several members, each member has the note.
+// fails, the note is missing. If an owner has several holds, the latest note counts. In a lock of
+// several members, each member has the note.
 func Note(text string) holdOption { return option{Kind: request.Note, Note: text} }
 
 // AwaitSet makes a call that waits for a semaphore or a latch also wait until somebody sets its
 // permits or its count, instead of failing with ErrNotSet.
 func AwaitSet() awaitSetOption { return option{Kind: request.AwaitSet} }
 
-// TTL sets the TTL of a semaphore or a latch. When it ends, the semaphore or latch is gone.
+// TTL sets the time after which a semaphore or a latch is gone.
 func TTL(d time.Duration) SetOption { return option{Kind: request.TTL, D: d} }
 
 // UnsetIsOpen makes Await succeed if the latch is not there, as Redisson's does: Redisson has

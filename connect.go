@@ -17,9 +17,8 @@ import (
 //	redis://h1:26379?addr=h2:26379&master_set=main    by Sentinel
 //
 // Percent-encode what is special in a password: / is %2F, # is %23, ? is %3F, % is %25. valkey://
-// and valkeys:// are the same as redis:// and rediss://. Connect detects whether the server belongs
-// to a cluster. These parameters can follow a question mark; Connect refuses any other with
-// [ErrInvalid]:
+// and valkeys:// are the same as redis:// and rediss://. These parameters can follow a question
+// mark; Connect refuses any other with [ErrInvalid]:
 //
 //	addr=host:port       another Sentinel, or another node of the cluster; repeatable
 //	master_set=name      the name by which the Sentinels know the master
@@ -32,8 +31,8 @@ import (
 //
 // Connect blocks until the server has answered, until ctx ends, or until one step has failed: each
 // connection has the dial timeout (2 s), and so have the questions that Connect asks over it, so a
-// failure takes a few seconds at most. Connect does not dial again, however long ctx lasts: repeat
-// the call, or use [Options.LazyConnect], with which Connect does not block and needs no server.
+// failure takes a few seconds at most. Connect does not dial again: repeat the call, or use
+// [Options.LazyConnect], with which it needs no server.
 //
 // If the server cannot be reached or ctx ends, the error matches [ErrUnavailable], and also that of
 // ctx if that ended, and says which step failed. If ctx has already ended, nothing is dialed, and

@@ -21,7 +21,7 @@
 //	}, latchkey.Wait(2*time.Second))
 //	switch {
 //	case errors.Is(err, latchkey.ErrNotAcquired):
-//		// orders:42 is locked elsewhere: 409 Conflict, try later
+//		// somebody else has the lock: 409 Conflict, try later
 //	case errors.Is(err, latchkey.ErrUnavailable):
 //		// the server could not be reached: 503 Service Unavailable
 //	case errors.Is(err, latchkey.ErrLost):
@@ -48,10 +48,19 @@
 // docs/explain/guarantees.md says what no lock in Redis can promise. A fencing token
 // ([Client.NewFencedLock]) closes the gap that remains.
 //
-// # Leaders
+// # Options
 //
-// In an [Election] one of many candidates leads for as long as it lives, and every process can find
-// out who leads.
+// The Try form of a call takes no Wait and no AwaitSet:
+//
+//	Lock, Do                               Wait, Lease, MaxHold, Note, AtLeast, As
+//	Lock, Do of a reader                   Wait, Lease, MaxHold, Note, As
+//	Lock, Do of a MultiLock; Campaign, Run Wait, Lease, MaxHold, Note
+//	PermitSemaphore.Acquire, AcquireN, Do  Wait, Lease, MaxHold, Note, AwaitSet
+//	Semaphore.Acquire, AcquireN            Wait, AwaitSet
+//	CountDownLatch.Await                   Wait, AwaitSet, UnsetIsOpen
+//	Barrier.Await, Do                      Wait
+//	TrySetPermits, TrySetCount             TTL
+//	Client.NewFairLock                     Fenced
 //
 // docs/README.md lists the guides.
 package latchkey

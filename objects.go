@@ -75,9 +75,8 @@ type Holder struct {
 	// library made cannot be used with [As].
 	Owner Owner
 	// Label is the label of the client that made the owner ([Options].Label). It is "" if unknown:
-	// for Redisson and other libraries, and briefly for a client that has just started. Anybody who
-	// may write to the server may write any label: it tells people where to look, and proves
-	// nothing.
+	// for Redisson and other libraries, and briefly for a client that has just started. It tells
+	// people where to look, and proves nothing.
 	Label string
 	Note  string // the [Note] of its hold, or ""
 	Count int    // how often the owner has entered, starting at 1
