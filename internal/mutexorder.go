@@ -11,7 +11,7 @@ package internal
 //	mutex                         | guards                                                 | also
 //	line.FIFO.FIFOMutex           | the front of a line, for a RedLock until its hold ends | itself, group.compositeHold.unlocking
 //	group.compositeHold.unlocking | the releases of a composite hold, one at a time        | itself
-//	ownership.Ownership.sendMu    | the commands for an ownership, one at a time           | itself
+//	ownership.Ownership.SendMu    | the commands for an ownership, one at a time           | itself
 //
 // The others are held for a short time. While one is held, nothing waits and no foreign code runs.
 // One is locked while another is held only if its line names that one.

@@ -95,7 +95,7 @@ func (p *party) want(lease modelLease, waits bool, fate int) {
 
 // sendAttempt makes one attempt.
 func (p *party) sendAttempt(fate int) {
-	p.t.HoldsRequested(1)
+	p.t.RequestBegins(1, false)
 	p.acquisition.Lease = fromMS(p.lease.ms)
 	c := p.acquisition.Attempts().AcquireCall(p.acquisition, 1, p.round)
 	t, bare := p.t, c.Cmd.Text == ""
@@ -188,7 +188,7 @@ func (p *party) enterQueue() {
 // enter is a re-entry.
 func (p *party) enter(lease modelLease, fate int) {
 	t, count := p.t, len(p.grips)+1
-	t.HoldsRequested(count)
+	t.RequestBegins(count, false)
 	c := p.lock.Spec.Attempts.AcquireCall(&acquire.Acquisition{Request: request.Request{Lease: fromMS(lease.ms)}, Lock: p.lock, Ownership: p.t}, count, 0)
 	m := &message{what: fmt.Sprintf("%s enters for the time number %d for %v", p.name, count, lease), words: p.w.words(c)}
 	m.silent = func() { p.owing, t.Doubt.Sent = true, &undo.SentInDoubt{Acquisition: true} }

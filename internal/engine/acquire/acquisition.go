@@ -150,7 +150,7 @@ func (a *Acquisition) Run(ctx context.Context) (*hold.Handle, error) {
 func (a *Acquisition) attachNotes(h *hold.Handle) {
 	h.Backend().(*ownership.Hold).AttachNote(a.Note)
 	for _, o := range a.Others {
-		o.First().AttachNote(a.Note)
+		o.First.AttachNote(a.Note)
 	}
 }
 
@@ -223,7 +223,7 @@ func (a *Acquisition) Conclude(err error) (*hold.Handle, error) {
 		a.passed.MadeFor(a.Parent)
 		return hold.New(a.passed), nil
 	case err == nil:
-		return hold.New(a.Ownership.First()), nil
+		return hold.New(&a.Ownership.First), nil
 	}
 	granted := script.IsToBeUndone(err)
 	known := granted && a.undoAtOnce()

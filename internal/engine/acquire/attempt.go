@@ -76,9 +76,8 @@ func (a *Acquisition) AcquireArgs(count int) []string {
 // send adds count holds on the server.
 func (a *Acquisition) send(ctx context.Context, count, round int) (transport.Answer, error) {
 	o := a.Ownership
-	o.HoldsRequested(count)
-	call := a.Attempts().AcquireCall(a, count, round)
-	ans, err := o.Client.Sender.CallOn(ctx, o.Client.Closing, o.Terms(a.Waits), call.Cmd, call.Keys, call.Args)
+	on, call := o.RequestBegins(count, a.Waits), a.Attempts().AcquireCall(a, count, round)
+	ans, err := o.Client.Sender.CallOn(ctx, o.Client.Closing, on, call.Cmd, call.Keys, call.Args)
 	if err == nil && ans.Plain && ans.Null {
 		// SET NX was refused because the key exists. Its value may be our own, if the answer to
 		// the first attempt was lost.
@@ -104,8 +103,9 @@ func (a *Acquisition) Accept(ans transport.Answer) error {
 		a.markUnwanted()
 		return outcome.Unavailable(errLate)
 	}
+	term, token := lease.NewTerm(ans.Sent, a.Lease, a.RenewLease, a.MaxHold), script.Token(ans)
 	for o := range a.each {
-		o.Begin(&a.Request, ans, now)
+		o.Begin(&a.Request, term, ans.Sent, now, token)
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func (a *Acquisition) takeGrant() (begun, known bool) {
 	now := o.Client.Clock()
 	for each := range a.each {
 		term := lease.NewGranted(from, now, length, a.Lease, a.RenewLease, a.Renew)
-		each.BeginWith(&a.Request, term, now, now, granted.Token)
+		each.Begin(&a.Request, term, now, now, granted.Token)
 	}
 	return true, false
 }

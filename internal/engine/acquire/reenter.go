@@ -55,7 +55,7 @@ func (a *Acquisition) reenter(ctx context.Context) (*hold.Handle, error) {
 // owner that writes, waits only for the server; a call that acquires it waits for whatever delays
 // the acquisition. A try waits no longer than its own request may take.
 func (a *Acquisition) lockSendMu(ctx context.Context, o *ownership.Ownership) error {
-	if o.SendMu().TryLock() {
+	if o.SendMu.TryLock() {
 		return nil
 	}
 	if !a.Waits && !o.Live() && !o.IsNested() {
@@ -67,7 +67,7 @@ func (a *Acquisition) lockSendMu(ctx context.Context, o *ownership.Ownership) er
 	}
 	defer cancel()
 	switch {
-	case o.SendMu().Lock(waits) == nil:
+	case o.SendMu.Lock(waits) == nil:
 		return nil
 	case ctx.Err() == nil:
 		return outcome.Unavailable(outcome.ErrSilent)
@@ -85,7 +85,7 @@ func (a *Acquisition) lockSendMu(ctx context.Context, o *ownership.Ownership) er
 func (a *Acquisition) unlockSendMu() {
 	if a.hasSendMu {
 		a.hasSendMu = false
-		a.Ownership.SendMu().Unlock()
+		a.Ownership.SendMu.Unlock()
 	}
 }
 
@@ -102,7 +102,7 @@ func (a *Acquisition) enter(ctx context.Context, o *ownership.Ownership) (h *hol
 		}
 		return nil, false, nil
 	}
-	defer o.SendMu().Unlock()
+	defer o.SendMu.Unlock()
 	if phase == ownership.Releasing && o.IsNested() { // the next read has the same name in Redis
 		err = o.CompleteRelease(ctx, o.Client.Closing)
 		return nil, err == nil || line.WorthWaiting(ctx, err) && a.hasTime(), err
@@ -195,7 +195,7 @@ func (a *Acquisition) sendReentry(ctx context.Context, count int) (ans transport
 		if stopped := retry.Rest(ctx, o.Client.Closing, retry.Jitter(retry.LongPause)); stopped != nil {
 			return ans, false, outcome.StoppedAfter(err, stopped)
 		}
-		o.SendMu().Lend()
+		o.SendMu.Lend()
 	}
 }
 

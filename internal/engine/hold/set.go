@@ -144,8 +144,18 @@ func (s *Set) CountUnder(root *Item) (count int) {
 	return count
 }
 
-// IsKnown reports whether the program has shared the owner under a hold that is still active.
-func (s *Set) IsKnown() bool {
+// MayBeEntered reports whether a hold may be entered: under, which may have ended, or, if under is
+// nil, any with the owner. passed says that there were other holds before, so that the program may
+// have the owner from one of them.
+func (s *Set) MayBeEntered(under *Item, passed bool) bool {
+	if under != nil {
+		return under.Active()
+	}
+	return !passed || s.isKnown()
+}
+
+// isKnown reports whether the program has shared the owner under a hold that is still active.
+func (s *Set) isKnown() bool {
 	for h := range s.Roots {
 		if h.Shown && s.CountUnder(h) > 0 {
 			return true

@@ -49,7 +49,7 @@ func newRegistry(c *core.Parts) *Registry {
 // or else a fresh one.
 func (r *Registry) Find(p *ownership.Lock, owner identity.Owner) *ownership.Ownership {
 	name := OwnedName{p.Names.Key, p.Spec.Side, owner}
-	if o := r.Known(name); o != nil && o.Usable() && o.MayBeEntered(nil) {
+	if o := r.Known(name); o != nil && o.MayBeEntered() {
 		return o
 	}
 	return r.NewFor(p, name)
@@ -89,7 +89,7 @@ func (r *Registry) NewFor(p *ownership.Lock, name OwnedName) *ownership.Ownershi
 	var over *ownership.Ownership
 	for {
 		known := r.register(name, over, o)
-		if known == o || known.Usable() {
+		if known == o || known.MayBeEntered() {
 			return known
 		}
 		over = known

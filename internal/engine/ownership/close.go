@@ -18,16 +18,16 @@ func (o *Ownership) EndAtClose() (mustRelease bool) {
 	if !ended {
 		return false
 	}
-	o.LeaveFree(next, 0)
+	o.Leave(next, true, 0)
 	return !o.Spec.Party
 }
 
 // ReleaseAtClose frees the lock of an ownership for which EndAtClose has reported that.
 func (o *Ownership) ReleaseAtClose(ctx context.Context) error {
-	if err := o.sendMu.Lock(ctx); err != nil {
+	if err := o.SendMu.Lock(ctx); err != nil {
 		return fault.Op("close", o.Name(), fault.ErrUnknownOutcome, outcome.Unavailable(fault.ContextError(ctx)))
 	}
-	defer o.sendMu.Unlock()
+	defer o.SendMu.Unlock()
 	o.mu.Lock()
 	unlocking, released := o.Phase == Releasing, o.Phase == Over && o.Holds.Cause == nil
 	o.mu.Unlock()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 
-	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/transport"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
@@ -22,9 +21,9 @@ type releaseAnswer struct {
 
 // sendCount makes the server's count equal to the client's. It is the release, and the undo of an
 // acquisition whose outcome is unknown. It does no harm if it runs twice, late, or for an ownership
-// that is over. sendMu is held.
+// that is over. SendMu is held.
 func (o *Ownership) sendCount(ctx context.Context, stop <-chan struct{}) (releaseAnswer, error) {
-	on := o.Terms(false)
+	on := o.RequestBegins(0, false)
 	o.mu.Lock()
 	to := Release{Count: o.Holds.Count}
 	if to.Count == 0 {
@@ -90,28 +89,14 @@ func (o *Ownership) ReleaseCall(to Release, args []string) script.Call {
 	return o.Protocol.ReleaseCall(o, to, args)
 }
 
-// uncount removes a hold from the count. After the last one the ownership is releasing: it is
-// neither renewed nor re-entered. o.mu is held.
-func (o *Ownership) uncount(h *hold.Item) {
-	if o.Holds.Uncount(h) {
-		o.lastReleaseBegins()
-	}
-}
-
-// lastReleaseBegins is called when no hold is counted any more. o.mu is held.
+// lastReleaseBegins is called when no hold is counted any more: the ownership is neither renewed
+// nor re-entered from then on. o.mu is held.
 func (o *Ownership) lastReleaseBegins() {
 	o.Phase = Releasing
-	o.Doubt.ValidAtRelease = o.valid() > 0
+	o.Doubt.ValidAtRelease = o.Lease.Valid(o.Client.Clock()) > 0
 	if o.Spec.ignoresOwnRelease() {
 		o.Links.IgnoreOwnRelease()
 	}
-}
-
-// HoldsRequested is called before the server is asked to count so many holds.
-func (o *Ownership) HoldsRequested(count int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.Holds.Most = max(o.Holds.Most, int32(count)) //nolint:gosec // there are fewer holds
 }
 
 // Count returns how many holds there are.

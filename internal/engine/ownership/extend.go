@@ -17,14 +17,14 @@ func (s *Hold) Extend(ctx context.Context, d time.Duration) error {
 		return fault.Op("extend", o.Name(), err)
 	}
 	defer o.Client.Done()
-	if err := o.sendMu.Lock(ctx); err != nil {
+	if err := o.SendMu.Lock(ctx); err != nil {
 		return fault.Op("extend", o.Name(), outcome.Unavailable(fault.ContextError(ctx)))
 	}
-	defer o.sendMu.Unlock()
+	defer o.SendMu.Unlock()
 	return s.extendBy(ctx, d)
 }
 
-// extendBy sends a renewal of one hold. The caller holds sendMu.
+// extendBy sends a renewal of one hold. The caller holds SendMu.
 func (s *Hold) extendBy(ctx context.Context, d time.Duration) error {
 	o := s.Ownership
 	if err := s.mayExtend(d); err != nil {
@@ -48,7 +48,7 @@ func (s *Hold) extendBy(ctx context.Context, d time.Duration) error {
 	return s.extended(d)
 }
 
-// mayExtend checks, under sendMu, that the hold can be extended by d.
+// mayExtend checks, under SendMu, that the hold can be extended by d.
 func (s *Hold) mayExtend(d time.Duration) error {
 	o := s.Ownership
 	o.mu.Lock()
@@ -81,7 +81,7 @@ func (s *Hold) extended(d time.Duration) error {
 }
 
 // MayDowngrade checks that the hold is the only one, so that a hold that reads may take its place.
-// sendMu is held.
+// SendMu is held.
 func (s *Hold) MayDowngrade() error {
 	o := s.Ownership
 	o.mu.Lock()
@@ -89,7 +89,7 @@ func (s *Hold) MayDowngrade() error {
 	switch {
 	case s.errLocked() != nil:
 		return fault.NotHeld(s.errLocked())
-	case o.valid() <= 0:
+	case o.Lease.Valid(o.Client.Clock()) <= 0:
 		return errors.Join(fault.ErrNotHeld, fault.ErrLost)
 	case o.KeptUntil.KeptFor(o.Client.Clock()) > 0:
 		return fault.Invalid("the hold cannot be downgraded before its AtLeast is over")

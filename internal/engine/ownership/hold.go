@@ -56,10 +56,10 @@ func (s *Hold) Unlock(ctx context.Context) error {
 
 // Err first ends a hold that should have ended already: no timer fires while the machine sleeps.
 func (s *Hold) Err() error {
-	o := s.Ownership
+	o, now := s.Ownership, s.Ownership.Client.Clock()
 	o.mu.Lock()
-	expired := o.Phase == Held && o.valid() <= 0
-	limited := s.Limit.Valid(o.Client.Clock()) <= 0
+	expired := o.Phase == Held && o.Lease.Valid(now) <= 0
+	limited := s.Limit.Valid(now) <= 0
 	o.mu.Unlock()
 	if expired {
 		o.EndIfDue()
@@ -85,10 +85,10 @@ func (s *Hold) ValidFor() time.Duration {
 	if s.Err() != nil {
 		return 0
 	}
-	o := s.Ownership
+	o, now := s.Ownership, s.Ownership.Client.Clock()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return max(min(o.valid(), s.Limit.Valid(o.Client.Clock())), 0)
+	return max(min(o.Lease.Valid(now), s.Limit.Valid(now)), 0)
 }
 
 // Count implements [hold.Backend].

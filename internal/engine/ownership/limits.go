@@ -45,7 +45,9 @@ func (o *Ownership) limitReached(h *hold.Item) {
 		o.mu.Unlock()
 		return
 	}
-	o.uncount(h)
+	if o.Holds.Uncount(h) {
+		o.lastReleaseBegins()
+	}
 	ending := o.Holds.Remove(h, fault.ErrMaxHold)
 	o.plan()
 	lease := o.Lease.Span()

@@ -87,12 +87,12 @@ func TestHold_is_what_the_second_call_of_an_owner_waits_for(t *testing.T) {
 	require.NoError(t, err)
 	owner := identity.New(c.ID, c.Number())
 	first := owners.Of(c).Find(&lock.Lock, owner)
-	require.NoError(t, first.SendMu().Lock(ctx)) // a TryLock of that owner is in flight, and nothing is sent before it ends
+	require.NoError(t, first.SendMu.Lock(ctx)) // a TryLock of that owner is in flight, and nothing is sent before it ends
 	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer cancel()
 	_, err = lockOn(short, lock, request.Setting{Kind: request.As, Owner: owner})
 	require.ErrorIs(t, err, fault.ErrNotAcquired)
-	first.SendMu().Unlock()
+	first.SendMu.Unlock()
 	require.NoError(t, h.Unlock(ctx))
 }
 

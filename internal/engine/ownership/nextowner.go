@@ -4,14 +4,13 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/engine/line"
-	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
 // When a release hands a contended lock over while goroutines of this client wait for it, it puts
 // the owner with which the client wants the lock next into the queue, in the same command.
 
 // ChooseNext makes the owner with which this client wants the lock again, when it releases the lock
-// and others are in line: the release puts that owner into the queue. sendMu is held.
+// and others are in line: the release puts that owner into the queue. SendMu is held.
 func (o *Ownership) ChooseNext() {
 	if !o.Spec.Passes || o.Client.Inbox.MustPoll(o.Names.Key, 0) { // the queue would not know when it polls
 		return
@@ -33,29 +32,15 @@ func (o *Ownership) ChooseNext() {
 	o.Turn.Next = next
 }
 
-// leaveOpen decides whether the release leaves the mutex to other libraries.
+// leaveOpen decides whether the release leaves the mutex to other libraries. SendMu is held.
 func (o *Ownership) leaveOpen() {
 	if !o.Spec.Recipe {
 		return
 	}
 	o.mu.Lock()
-	ago := o.Client.Clock().Mono - o.Turn.Began(o.Client.Config.Turn)
-	o.mu.Unlock()
-	open := o.Links.OpenFor(time.Now().Add(-ago))
-	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.Turn.LeaveOpen(open)
-}
-
-// leftFree records whether the release has left the mutex to other libraries.
-func (o *Ownership) leftFree(a transport.Answer) {
-	if !o.Spec.Recipe {
-		return
-	}
-	o.mu.Lock()
-	open := o.Turn.Open()
-	o.mu.Unlock()
-	o.Links.LeftFree(open, !a.Message.IsInt64())
+	had := o.Client.Clock().Mono - o.Turn.Began(o.Client.Config.Turn)
+	o.Turn.LeaveOpen(o.Links.OpenFor(time.Now().Add(-had)))
 }
 
 // placeOf returns the place of a next owner, or nil.

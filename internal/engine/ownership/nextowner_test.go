@@ -30,8 +30,8 @@ func TestOwnership_that_ends_leaves_no_next_owner(t *testing.T) {
 		"failed, released":   func(o *ownership.Ownership) { _ = o.ReleaseFailed(null, context.Canceled); o.FinishRelease(null) },
 		"lost":               func(o *ownership.Ownership) { o.Lose(fault.ErrLost, "the test loses it") },
 		"its time is over":   func(o *ownership.Ownership) { o.Lease = lease.Term{}; o.EndIfDue() },
-		"the client closes":  func(o *ownership.Ownership) { next, _ := o.End(fault.ErrClosed); o.LeaveFree(next, 0) },
-		"a party has left":   func(o *ownership.Ownership) { next, _ := o.End(nil); o.Leave(next) },
+		"the client closes":  func(o *ownership.Ownership) { next, _ := o.End(fault.ErrClosed); o.Leave(next, true, 0) },
+		"a party has left":   func(o *ownership.Ownership) { next, _ := o.End(nil); o.Leave(next, false, 0) },
 		"released and freed": func(o *ownership.Ownership) { o.FinishRelease(null); o.FinishRelease(null) },
 	} {
 		lock := acquire.NewLock(c, rw.Write, testredis.UniqueName(t, c)+what)

@@ -27,7 +27,7 @@ import (
 // Ownership is the time in which one owner has one lock, from the outermost acquisition to the last
 // release, including all re-entries. Holds are handles on it.
 //
-// Every request for an ownership is sent under its sendMu: acquire, re-enter, renew, release, undo.
+// Every request for an ownership is sent under its SendMu: acquire, re-enter, renew, release, undo.
 type Ownership struct {
 	renewal.Item // the watchdog's
 
@@ -38,7 +38,7 @@ type Ownership struct {
 	Protocol Protocol         // the lock's, or one that knows more of this ownership; set when it is made
 	Forget   func(*Ownership) // is called when it is over; set when it is made
 
-	sendMu  async.FIFOMutex
+	SendMu  async.FIFOMutex           // locked while a command for it is sent
 	RedLine atomic.Pointer[line.FIFO] // the line for the RedLock of which it is a member, or nil
 	Links   line.Links                // to those that want the lock
 
@@ -48,7 +48,7 @@ type Ownership struct {
 	Phase Phase
 	Lease lease.Term
 	Doubt undo.Doubt
-	first Hold // that it began with, if it was not passed to anybody
+	First Hold // that it began with, if it was not passed to anybody
 	Holds hold.Set
 	Turn  localTurn
 	Entry *queue.Entry // in the queue on the server, or nil
@@ -62,7 +62,7 @@ type Ownership struct {
 // New makes an ownership for an owner as it is in Redis. number is its number in this client.
 func New(p *Lock, owner identity.Owner, number uint64) *Ownership {
 	o := &Ownership{Lock: p, Number: number, Wire: owner.String(), Protocol: p.Spec.Protocol, Item: renewal.NewItem()}
-	o.first.Ownership, o.Holds, o.Forget = o, hold.NewSet(&o.first.Item), func(*Ownership) {}
+	o.First.Ownership, o.Holds, o.Forget = o, hold.NewSet(&o.First.Item), func(*Ownership) {}
 	o.Turn.Shown, o.Links = p.Spec.Public, line.LinksOf(o)
 	return o
 }
@@ -84,28 +84,31 @@ func (o *Ownership) GuestID() string {
 // Owner returns the owner of the ownership.
 func (o *Ownership) Owner() identity.Owner { return identity.Of(o.Wire) }
 
-// Begin makes an ownership live that the server has granted. The lease counts from a.Sent.
-func (o *Ownership) Begin(r *request.Request, a transport.Answer, now lease.Stamp) {
-	o.BeginWith(r, lease.NewTerm(a.Sent, r.Lease, r.RenewLease, r.MaxHold), a.Sent, now, script.Token(a))
-}
-
-// BeginWith makes an ownership live with that lease. The program sees acquired as its beginning.
-func (o *Ownership) BeginWith(r *request.Request, term lease.Term, acquired, now lease.Stamp, token int64) {
+// Begin makes an ownership live that the server has granted, with that lease. The program sees
+// acquired as its beginning. token is the number of the grant, or 0.
+func (o *Ownership) Begin(r *request.Request, term lease.Term, acquired, now lease.Stamp, token int64) {
 	passes := o.Links.HoldBegins()
 	o.Client.Record.Use(now.Mono, r.Lease)
 	o.Entry.HoldBegins()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.Phase = Held
-	o.Lease = term
-	if o.Spec.Permit && token > 0 { // it is not a token, but the ms after which the semaphore ends
+	o.Phase, o.Lease = Held, term
+	switch {
+	case o.Spec.Fenced:
+		o.First.Fencing = token
+	case o.Spec.Permit && token > 0: // it is not a token, but the ms after which the semaphore ends
 		o.Lease.EndIn(term.Sent, script.FromMillis(token))
-		token = 0
 	}
 	o.KeptUntil = lease.NewBound(r.AtLeast, now)
-	o.first.Renew, o.first.Acquired, o.first.Parent = r.Renew, acquired, r.Parent
+	o.First.Renew, o.First.Acquired, o.First.Parent = r.Renew, acquired, r.Parent
 	o.Holds.Begin()
-	o.beginTurn(r, token, passes, now)
+	switch {
+	case o.Spec.Passes:
+		o.Turn.Begin(now.Mono, o.Client.Config.Turn, passes)
+	case o.Spec.Along && !r.UntilComplete: // which will be confined and stay alone
+		o.Turn.Begin(now.Mono, o.Client.Config.Turn, 0)
+		o.Links.OpenLine()
+	}
 	o.plan()
 }
 
@@ -116,7 +119,7 @@ func (o *Ownership) BeginWith(r *request.Request, term lease.Term, acquired, now
 func (o *Ownership) Enter(r *request.Request, under *hold.Item) (count int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.Phase != Held || !o.mayBeEntered(under) {
+	if o.Phase != Held || !o.Holds.MayBeEntered(under, o.Turn.Passed) {
 		return 0
 	}
 	o.Holds.Reserve()
@@ -185,9 +188,6 @@ func (o *Ownership) MarkUnwanted() {
 // IsNested reports whether the ownership reads for an owner that writes, or did.
 func (o *Ownership) IsNested() bool { return o.Spec.Side == keyspace.KindRead && o.Sibling != nil }
 
-// First returns the hold that the ownership began with.
-func (o *Ownership) First() *Hold { return &o.first }
-
 // CurrentPhase returns the phase, for callers that do not hold o.mu.
 func (o *Ownership) CurrentPhase() Phase {
 	o.mu.Lock()
@@ -198,9 +198,6 @@ func (o *Ownership) CurrentPhase() Phase {
 // Live reports whether the ownership can be entered again.
 func (o *Ownership) Live() bool { return o.CurrentPhase() == Held }
 
-// Usable reports whether an acquisition by the same owner can wait for, or enter, this ownership.
-func (o *Ownership) Usable() bool { return o.CurrentPhase() <= Held }
-
 // IsReleased reports whether its last release has begun, before it was lost.
 func (o *Ownership) IsReleased() bool {
 	o.mu.Lock()
@@ -208,26 +205,21 @@ func (o *Ownership) IsReleased() bool {
 	return o.Phase >= Releasing && o.Holds.Cause == nil
 }
 
-// valid returns for how long the holds can be relied on without a reply from the server. o.mu is
-// held.
-func (o *Ownership) valid() time.Duration { return o.Lease.Valid(o.Client.Clock()) }
-
-// Left is valid for callers that do not hold o.mu.
+// Left returns for how long the holds can be relied on without a reply from the server.
 func (o *Ownership) Left() time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.valid()
+	return o.Lease.Valid(o.Client.Clock())
 }
 
-// span returns the longest time for which the key may live. o.mu is held.
-func (o *Ownership) span() time.Duration { return o.Doubt.Span(o.Lease.Span()) }
-
-// Terms returns the bounds of an acquisition or a release. The call has sendMu of the ownership,
-// and the next renewal waits for it. So while the ownership is held, the bound is at most a part of
-// the lease. waits says that the caller keeps waiting after the bounds.
-func (o *Ownership) Terms(waits bool) transport.Terms {
+// RequestBegins is called before the server is asked to count so many holds, or 0 to count no more
+// than before. It returns the bounds of the request. The call has SendMu of the ownership, and the
+// next renewal waits for it. So while the ownership is held, the bound is at most a part of the
+// lease. waits says that the caller keeps waiting after the bounds.
+func (o *Ownership) RequestBegins(count int, waits bool) transport.Terms {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.Holds.Most = max(o.Holds.Most, int32(count)) //nolint:gosec // there are fewer holds
 	on := transport.Terms{Patience: o.Client.Sender.Patience, Waits: waits}
 	if o.Phase == Held {
 		on.Patience = min(on.Patience, max(o.Lease.Patience(), retry.FirstPause))
@@ -267,17 +259,11 @@ func (o *Ownership) Abandon(lease time.Duration) (begun bool) {
 // ForgetUnused ends an ownership for which nothing was sent, unless another goroutine is about to
 // use it. A call that finds it over resolves its owner again.
 func (o *Ownership) ForgetUnused() {
-	if !o.sendMu.TryLock() {
+	if !o.SendMu.TryLock() {
 		return
 	}
-	defer o.sendMu.Unlock()
-	o.mu.Lock()
-	unused := o.Phase == Acquiring
-	if unused {
-		o.Phase = Over
-	}
-	o.mu.Unlock()
-	if unused {
+	defer o.SendMu.Unlock()
+	if o.EndUnheld() {
 		o.Forget(o)
 	}
 }

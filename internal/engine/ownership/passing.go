@@ -28,21 +28,6 @@ type localTurn struct {
 	Next *Ownership // with which this client wants the lock after the turn, or nil
 }
 
-// beginTurn begins the turn of an ownership that the server has just granted. passes is how often
-// it may be passed on while strangers compete. o.mu is held.
-func (o *Ownership) beginTurn(r *request.Request, token int64, passes int, now lease.Stamp) {
-	if o.Spec.Fenced {
-		o.first.Fencing = token
-	}
-	switch {
-	case o.Spec.Passes:
-		o.Turn.Begin(now.Mono, o.Client.Config.Turn, passes)
-	case o.Spec.Along && !r.UntilComplete: // which will be confined and stay alone
-		o.Turn.Begin(now.Mono, o.Client.Config.Turn, 0)
-		o.Links.OpenLine()
-	}
-}
-
 // passOn passes the ownership to the next goroutine in line, if possible, and reports whether it
 // did. If so, the hold is over.
 func (s *Hold) passOn() bool {
@@ -54,14 +39,14 @@ func (s *Hold) passOn() bool {
 }
 
 // succeed ends the hold, and returns the next one with its waiter, or nil if the ownership may not
-// be passed on or nobody takes it. It leaves sendMu free, because the next holder may release at
+// be passed on or nobody takes it. It leaves SendMu free, because the next holder may release at
 // once.
 func (s *Hold) succeed() (*line.Waiter, *Hold) {
 	o := s.Ownership
-	if !o.sendMu.TryLock() {
+	if !o.SendMu.TryLock() {
 		return nil, nil
 	}
-	defer o.sendMu.Unlock()
+	defer o.SendMu.Unlock()
 	now := o.Client.Clock()
 	var w *line.Waiter
 	o.mu.Lock()
@@ -91,7 +76,8 @@ func (s *Hold) mayPass(now lease.Stamp) bool {
 // mayHaveOthers reports whether the turn lasts and the ownership is clean, so that another holder
 // cannot tell that it was not the first. o.mu is held.
 func (o *Ownership) mayHaveOthers(now lease.Stamp) bool {
-	return o.Phase == Held && o.Turn.Lasts(now.Mono) && o.Sibling == nil && !o.Doubt.MayChange()
+	return o.Phase == Held && o.Turn.Lasts(now.Mono) && o.Sibling == nil && !o.Doubt.MayChange() &&
+		o.Holds.Outermost().Active()
 }
 
 // Share implements [hold.Backend]. The program may re-enter the hold with the owner from now on, so
@@ -109,21 +95,12 @@ func (s *Hold) Share() identity.Owner {
 	return o.Owner()
 }
 
-// MayBeEntered reports whether the ownership may be re-entered under a hold of it, or, if under is
-// nil, with its owner. The hold may have ended since. The program may have the owner from an
-// earlier hold.
-func (o *Ownership) MayBeEntered(under *hold.Item) bool {
+// MayBeEntered reports whether an acquisition with the owner can wait for the ownership, or enter
+// it. The program may have the owner from an earlier hold.
+func (o *Ownership) MayBeEntered() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.mayBeEntered(under)
-}
-
-// mayBeEntered is MayBeEntered. o.mu is held.
-func (o *Ownership) mayBeEntered(under *hold.Item) bool {
-	if under != nil {
-		return under.Active()
-	}
-	return !o.Turn.Passed || o.Holds.IsKnown()
+	return o.Phase <= Held && o.Holds.MayBeEntered(nil, o.Turn.Passed)
 }
 
 // Suits reports whether the ownership has the settings that a request wants. o.mu is held.

@@ -18,7 +18,7 @@ import (
 func (o *Ownership) LetIn(q *line.Line) {
 	now := o.Client.Clock()
 	o.mu.Lock()
-	if !o.mayTakeAlong(now) {
+	if !o.mayHaveOthers(now) {
 		o.mu.Unlock()
 		return
 	}
@@ -38,15 +38,10 @@ func (o *Ownership) TakeAlongFor(r *request.Request) *Hold {
 	now := o.Client.Clock()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !o.mayTakeAlong(now) || !o.Suits(r) {
+	if !o.mayHaveOthers(now) || !o.Suits(r) {
 		return nil
 	}
 	return o.takeAlong(now)
-}
-
-// mayTakeAlong reports whether others may be let in with the holders. o.mu is held.
-func (o *Ownership) mayTakeAlong(now lease.Stamp) bool {
-	return o.mayHaveOthers(now) && o.Holds.Outermost().Active()
 }
 
 // takeAlong makes a hold for a waiter that is let in. o.mu is held.

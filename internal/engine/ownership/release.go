@@ -2,7 +2,6 @@ package ownership
 
 import (
 	"context"
-	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
@@ -14,7 +13,7 @@ import (
 )
 
 // release releases the hold: to the next goroutine in line, or to the server. It uncounts the hold
-// before it has sendMu, so that a wait for sendMu cannot keep the hold alive.
+// before it has SendMu, so that a wait for SendMu cannot keep the hold alive.
 func (s *Hold) release(ctx context.Context) error {
 	o := s.Ownership
 	awaited := o.Links.FirstInLine() != nil
@@ -27,7 +26,7 @@ func (s *Hold) release(ctx context.Context) error {
 	if !o.LockToRelease(ctx) {
 		return fault.Op("unlock", o.Name(), o.ReleaseFailed(transport.Answer{}, outcome.Unavailable(outcome.ErrSilent))...)
 	}
-	defer o.sendMu.Unlock()
+	defer o.SendMu.Unlock()
 	if done, err := s.ReportRelease(); done {
 		return err
 	}
@@ -49,25 +48,14 @@ func (s *Hold) release(ctx context.Context) error {
 	return err
 }
 
-// releaseFails lets the first in line query the server, and go on with the next owner. If there is
-// nobody, it returns that owner as left. o.mu is held: an ownership that is over is no longer
-// counted.
-func (o *Ownership) releaseFails() (left line.Place) {
-	left, taken := o.Links.ReleaseFails(placeOf(o.Turn.Next))
-	if taken {
-		o.Turn.Next = nil
-	}
-	return left
-}
-
-// LockToRelease locks sendMu. It waits for it even if ctx ends, for as long as a release may take.
+// LockToRelease locks SendMu. It waits for it even if ctx ends, for as long as a release may take.
 func (o *Ownership) LockToRelease(ctx context.Context) bool {
-	if o.sendMu.TryLock() {
+	if o.SendMu.TryLock() {
 		return true
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.Client.Config.RetryBudget)
 	defer cancel()
-	return o.sendMu.Lock(ctx) == nil
+	return o.SendMu.Lock(ctx) == nil
 }
 
 // ReportRelease returns the result of Unlock if the hold is over by now. The result is nil for the
@@ -106,7 +94,9 @@ func (s *Hold) BeginRelease() (done bool, err error) {
 	}
 	done, ending := o.Holds.Leave(&s.Item)
 	if !done {
-		o.uncount(&s.Item)
+		if o.Holds.Uncount(&s.Item) {
+			o.lastReleaseBegins()
+		}
 		ending = s.TakeDependents()
 	}
 	o.mu.Unlock()
@@ -132,16 +122,20 @@ func (o *Ownership) goneAtRelease(a releaseAnswer) bool {
 }
 
 // ReleaseFailed leaves the rest to the background, and returns the causes of the error of the call.
+// After the last release, the first in line queries the server, and goes on with the next owner.
 func (o *Ownership) ReleaseFailed(a transport.Answer, err error) (causes []error) {
 	o.mu.Lock()
 	o.Doubt.Release = o.Doubt.Release || a.Doubt
 	o.Turn.Next.AcquisitionAnswered(a) // the release may yet put it into the queue or give it the lock
 	var left line.Place
 	if o.Phase == Releasing {
-		left = o.releaseFails()
+		var taken bool
+		if left, taken = o.Links.ReleaseFails(placeOf(o.Turn.Next)); taken {
+			o.Turn.Next = nil
+		}
 	}
 	o.plan()
-	span := o.span()
+	span := o.Doubt.Span(o.Lease.Span())
 	o.mu.Unlock()
 	line.GiveUp(left)
 	o.UndoLater(0, span)
@@ -176,29 +170,19 @@ func (o *Ownership) FinishRelease(a transport.Answer) {
 	if free && o.Spec.Passes {
 		o.Links.ReceiversSeen(receivers)
 	}
-	o.leftFree(a)
+	if o.Spec.Recipe {
+		o.Links.LeftFree(o.Turn.Open(), !free) // nothing else changes what is open while SendMu is held
+	}
 	if receivers == -1 {
 		o.Client.Reporter.Log(report.NoticePublish, o.Names.Channel)
 	}
 	o.Observe(report.Released, nil, nil) // before the next one can acquire
-	if o.Spec.othersMayStay() && script.Stays(a) {
-		o.Leave(next)
-	} else {
-		o.LeaveFree(next, receivers)
-	}
-	if late, span := o.mayComeLate(); late {
-		o.UndoLater(undo.FirstPause, span) // this release was the first undo
-	}
-}
-
-// mayComeLate reports whether an acquisition may still run after the release, and for how long the
-// key may live then.
-func (o *Ownership) mayComeLate() (late bool, span time.Duration) {
+	o.Leave(next, !o.Spec.othersMayStay() || !script.Stays(a), receivers)
 	o.mu.Lock()
-	defer o.mu.Unlock()
-	if !o.Doubt.Acquisition() {
-		return false, 0
+	span := o.Doubt.Span(o.Lease.Span())
+	late := o.Doubt.MayComeLate(o.Client.Clock(), span) && !o.Client.Topology.IsStill(o.Doubt.SentIn())
+	o.mu.Unlock()
+	if late { // an acquisition may still run, and this release was the first undo
+		o.UndoLater(undo.FirstPause, span)
 	}
-	span = o.span()
-	return o.Doubt.MayComeLate(o.Client.Clock(), span) && !o.Client.Topology.IsStill(o.Doubt.SentIn()), span
 }

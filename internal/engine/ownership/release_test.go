@@ -26,10 +26,10 @@ func TestRelease_in_the_background_raises_the_lease(t *testing.T) {
 	inner, err := p.Acquire(outer.Context(t.Context()), "lock", true, nil)
 	require.NoError(t, err)
 	o := inner.Backend().(*ownership.Hold).Ownership
-	require.NoError(t, o.SendMu().Lock(t.Context())) // another command for the owner is in flight
+	require.NoError(t, o.SendMu.Lock(t.Context())) // another command for the owner is in flight
 	require.ErrorIs(t, inner.Unlock(t.Context()), fault.ErrUnknownOutcome)
 	before := outer.ValidFor()
-	o.SendMu().Unlock()
+	o.SendMu.Unlock()
 	require.Eventually(t, func() bool { return outer.ValidFor() > before }, time.Minute, time.Millisecond)
 	require.NoError(t, outer.Unlock(t.Context()))
 }

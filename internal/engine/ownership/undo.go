@@ -21,7 +21,7 @@ func (o *Ownership) UndoLater(delay, granted time.Duration) {
 		Delay: delay,
 		Lease: granted,
 		Late: granted < lease.Permanent && // else a mark stops it
-			o.Doubt.MayComeLate(o.Client.Clock(), max(granted, o.span())),
+			o.Doubt.MayComeLate(o.Client.Clock(), max(granted, o.Lease.Span())),
 		Generation: o.Doubt.SentIn(),
 	}
 	dead := o.Phase == Over
@@ -35,19 +35,19 @@ func (o *Ownership) UndoLater(delay, granted time.Duration) {
 
 // Undo implements [undo.Undoable].
 func (o *Ownership) Undo(ctx context.Context, stop <-chan struct{}) outcome.Outcome {
-	if !o.sendMu.TryLock() {
+	if !o.SendMu.TryLock() {
 		return outcome.TryLater // another command for it is in flight
 	}
-	defer o.sendMu.Unlock()
+	defer o.SendMu.Unlock()
 	return o.UndoLocked(ctx, stop)
 }
 
-// UndoLocked is Undo with sendMu held.
+// UndoLocked is Undo with SendMu held.
 func (o *Ownership) UndoLocked(ctx context.Context, stop <-chan struct{}) outcome.Outcome {
 	return outcome.Classify(o.CompleteRelease(ctx, stop))
 }
 
-// CompleteRelease completes a release that another goroutine has begun. sendMu is held.
+// CompleteRelease completes a release that another goroutine has begun. SendMu is held.
 func (o *Ownership) CompleteRelease(ctx context.Context, stop <-chan struct{}) error {
 	a, err := o.sendCount(ctx, stop)
 	if err == nil {

@@ -31,11 +31,8 @@ func (w *watched) Batch() (renew transport.Command, most int) {
 	return o.Spec.Renew, o.Spec.Renewals
 }
 
-// SendMu implements [renewal.Hold].
-func (w *watched) SendMu() *async.FIFOMutex { return (*Ownership)(w).SendMu() }
-
-// SendMu returns the mutex under which the commands for the ownership are sent.
-func (o *Ownership) SendMu() *async.FIFOMutex { return &o.sendMu }
+// SendMutex implements [renewal.Hold].
+func (w *watched) SendMutex() *async.FIFOMutex { return &(*Ownership)(w).SendMu }
 
 // Period implements [renewal.Hold].
 func (w *watched) Period() time.Duration {

@@ -20,8 +20,8 @@ type Hold interface {
 	Keys() *keyspace.Keys
 	// Batch returns the script that renews the hold, and how many holds the script renews at most.
 	Batch() (renew transport.Command, most int)
-	// SendMu returns the mutex under which the commands for the hold are sent.
-	SendMu() *async.FIFOMutex
+	// SendMutex returns the mutex under which the commands for the hold are sent.
+	SendMutex() *async.FIFOMutex
 	// Period returns the time between two renewals.
 	Period() time.Duration
 	// Awaited reports whether goroutines of this client wait for the hold to end.

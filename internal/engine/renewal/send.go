@@ -63,7 +63,7 @@ type reservation struct {
 func (w *Watchdog) reserve(r *route, batch []Hold) []reservation {
 	renewals := make([]reservation, 0, len(batch))
 	for _, h := range batch {
-		if !h.SendMu().TryLock() {
+		if !h.SendMutex().TryLock() {
 			w.tasks.Go(func() { w.renewAlone(r, h) })
 			continue
 		}
@@ -77,7 +77,7 @@ func (w *Watchdog) reserve(r *route, batch []Hold) []reservation {
 func reserved(h Hold, renewals []reservation) []reservation {
 	lease := h.NextLease()
 	if lease == 0 {
-		h.SendMu().Unlock()
+		h.SendMutex().Unlock()
 		return renewals
 	}
 	return append(renewals, reservation{h, lease})
@@ -88,7 +88,7 @@ func reserved(h Hold, renewals []reservation) []reservation {
 func (w *Watchdog) renewAlone(r *route, h Hold) {
 	ctx, cancel := context.WithTimeout(w.open, h.Period())
 	defer cancel()
-	if h.SendMu().LockToRenew(ctx) != nil {
+	if h.SendMutex().LockToRenew(ctx) != nil {
 		h.RenewLater(nil)
 		return
 	}
@@ -97,7 +97,7 @@ func (w *Watchdog) renewAlone(r *route, h Hold) {
 		w.renewBatch(reserved(h, nil))
 		<-r.Slots
 	default: // a release must not wait for SendMu until other renewals are answered
-		h.SendMu().Unlock()
+		h.SendMutex().Unlock()
 		h.RenewLater(nil)
 	}
 }
@@ -144,7 +144,7 @@ func (w *Watchdog) renewBatch(batch []reservation) (parts [][]Hold) {
 		default:
 			r.Renewed(sent, r.lease, results[i])
 		}
-		r.SendMu().Unlock()
+		r.SendMutex().Unlock()
 	}
 	if err != nil {
 		w.config.Failed(batch[0].Keys().Name, len(batch), err)
@@ -160,7 +160,7 @@ var errNotRenewed = fmt.Errorf("%w: the server did not renew the lease", fault.E
 func divide(batch []reservation) [][]Hold {
 	all := make([]Hold, len(batch))
 	for i, r := range batch {
-		r.SendMu().Unlock()
+		r.SendMutex().Unlock()
 		all[i] = r.Hold
 	}
 	half := len(all) / 2

@@ -140,7 +140,7 @@ type fakeHold struct {
 
 func (h *fakeHold) Keys() *keyspace.Keys            { return &h.keys }
 func (h *fakeHold) Batch() (transport.Command, int) { return h.cmd, h.most }
-func (h *fakeHold) SendMu() *async.FIFOMutex        { return &h.sendMu }
+func (h *fakeHold) SendMutex() *async.FIFOMutex     { return &h.sendMu }
 func (h *fakeHold) Period() time.Duration           { return fakeLease / 3 }
 func (h *fakeHold) Awaited() bool                   { return h.awaited }
 

@@ -89,15 +89,15 @@ func (d *Doubt) ExtensionInDoubt(lease time.Duration) {
 // Span is how long the key may live at most, given how long it certainly may.
 func (d *Doubt) Span(known time.Duration) time.Duration { return max(known, d.extension()) }
 
-// MayComeLate reports whether an acquisition with that lease may still be executed.
-func (d *Doubt) MayComeLate(now lease.Stamp, lease time.Duration) bool {
-	return d.Acquisition() && now.Since(d.Sent.at) < lease
+// MayComeLate reports whether an acquisition may still be executed. known is as for Span.
+func (d *Doubt) MayComeLate(now lease.Stamp, known time.Duration) bool {
+	return d.Acquisition() && now.Since(d.Sent.at) < d.Span(known)
 }
 
 // MayLast reports whether a command in flight may give the key more time than the client knows
-// of. span is how long the key may live at most.
-func (d *Doubt) MayLast(now lease.Stamp, span time.Duration) bool {
-	return d.Renewal || d.Release || d.extension() > 0 || d.MayComeLate(now, span)
+// of. known is as for Span.
+func (d *Doubt) MayLast(now lease.Stamp, known time.Duration) bool {
+	return d.Renewal || d.Release || d.extension() > 0 || d.MayComeLate(now, known)
 }
 
 // MayChange reports whether a command in flight may change the key, or a change has to be undone.

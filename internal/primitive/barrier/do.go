@@ -62,7 +62,7 @@ func (p *Party) GoOn() {
 
 // stay begins the stay. The goroutine takes over the caller's duty to call Done of the client.
 func (p *Party) stay(ctx context.Context) *barrierStay {
-	s := &barrierStay{party: p, lease: p.Ownership.First(), over: make(chan error, 1)}
+	s := &barrierStay{party: p, lease: &p.Ownership.First, over: make(chan error, 1)}
 	s.inside, s.end = context.WithCancelCause(ctx)
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.stop = stop

@@ -19,7 +19,7 @@ import (
 func (p *Party) end(ctx context.Context, err error) error {
 	if err != nil || !p.GoesOn() {
 		if next, ended := p.Ownership.End(nil); ended { // its lease was renewed until now
-			p.Ownership.Leave(next)
+			p.Ownership.Leave(next, false, 0)
 		}
 	}
 	switch {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/base/request"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/object"
@@ -130,7 +131,9 @@ func (a arrivingParty) Attempt(ctx context.Context, _ int) (time.Duration, error
 	p.Sent.Done()
 	if err = p.readArrival(); err == nil && (p.View.How == Waiting || p.GoesOn()) {
 		p.Ownership.Protocol = Protocol{p.Barrier}
-		p.Ownership.Begin(p.Request, answer, p.Client.Clock())
+		r := p.Request
+		term := lease.NewTerm(answer.Sent, r.Lease, r.RenewLease, r.MaxHold)
+		p.Ownership.Begin(r, term, answer.Sent, p.Client.Clock(), 0)
 	}
 	return 0, err
 }

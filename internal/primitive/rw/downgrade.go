@@ -48,7 +48,7 @@ func downgradeHold(ctx context.Context, s *ownership.Hold) (*hold.Handle, error)
 	if !o.LockToRelease(ctx) {
 		return nil, releaseLater(s, outcome.Unavailable(outcome.ErrSilent))
 	}
-	defer o.SendMu().Unlock()
+	defer o.SendMu.Unlock()
 	if err := s.MayDowngrade(); err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func downgradeHold(ctx context.Context, s *ownership.Hold) (*hold.Handle, error)
 	}
 	n := a.Ownership
 	defer n.ForgetUnused()
-	defer n.SendMu().Unlock()
+	defer n.SendMu.Unlock()
 	if _, over := s.BeginRelease(); over != nil {
 		n.DropEntry()
 		return nil, fault.NotHeld(s.EndedBecause())
@@ -101,7 +101,7 @@ func enterReader(ctx context.Context, a *acquire.Acquisition, writer *ownership.
 		if n.CurrentPhase() == ownership.Releasing {
 			err = n.CompleteRelease(writer.Client.Sender.Detached(ctx), nil)
 		}
-		n.SendMu().Unlock()
+		n.SendMu.Unlock()
 	}
 	return 0, err
 }
@@ -153,8 +153,8 @@ const downgradedBefore = -2
 // request does not stop when the caller's context ends: the write hold is given up.
 func SendDowngrade(a *acquire.Acquisition, count int) (transport.Answer, error) {
 	o, p, c := a.Ownership, a.Lock, a.Ownership.Client
-	o.HoldsRequested(count)
-	ctx, on := c.Sender.Detached(context.Background()), o.Terms(false) // other reads of the owner need renewals meanwhile
+	on := o.RequestBegins(count, false) // other reads of the owner need renewals meanwhile
+	ctx := c.Sender.Detached(context.Background())
 	ans, err := c.Sender.CallOn(ctx, nil, on, script.RWDowngrade.Confirmed(c.Replication),
 		append(Keys(p.Names.Key), LeaseKeys(p.Names.Key, o.Wire)+strconv.Itoa(count)),
 		[]string{

@@ -60,11 +60,11 @@ func OtherSide(o *ownership.Ownership, p *ownership.Lock, under *hold.Item) (*ow
 func findSide(p *ownership.Lock, owner identity.Owner) (*ownership.Ownership, error) {
 	r := owners.Of(p.Client)
 	own := owners.OwnedName{Key: p.Names.Key, Side: p.Spec.Side, Owner: owner}
-	if o := r.Known(own); o != nil && o.Usable() && o.MayBeEntered(nil) {
+	if o := r.Known(own); o != nil && o.MayBeEntered() {
 		return o, nil
 	}
 	on := owners.OwnedName{Key: p.Names.Key, Side: p.Spec.OtherSide(), Owner: owner}
-	if other := r.Known(on); other != nil && other.Live() && other.MayBeEntered(nil) {
+	if other := r.Known(on); other != nil && other.Live() && other.MayBeEntered() {
 		return OtherSide(other, p, nil)
 	}
 	return r.NewFor(p, own), nil

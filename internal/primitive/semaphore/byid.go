@@ -73,7 +73,7 @@ func (s *Pool) own(id string) *ownership.Ownership {
 }
 
 func releaseOwn(ctx context.Context, o *ownership.Ownership, errs []error) (State, []error) {
-	err := o.First().Unlock(ctx)
+	err := o.First.Unlock(ctx)
 	switch {
 	case err == nil:
 		return Released, errs
@@ -141,22 +141,22 @@ func (s *Pool) SetLease(ctx context.Context, id string, d time.Duration) error {
 
 // setOwnLease sets the lease of a permit of this client, and ends its renewal.
 func (s *Pool) setOwnLease(ctx context.Context, verb string, o *ownership.Ownership, d time.Duration, ms string) error {
-	if err := o.SendMu().Lock(ctx); err != nil {
+	if err := o.SendMu.Lock(ctx); err != nil {
 		return fault.Op(verb, s.Names.Name, outcome.Unavailable(fault.ContextError(ctx)))
 	}
-	defer o.SendMu().Unlock()
-	if err := o.First().FixLease(s.Client.Clock(), min(d, lease.Permanent)); err != nil {
+	defer o.SendMu.Unlock()
+	if err := o.First.FixLease(s.Client.Clock(), min(d, lease.Permanent)); err != nil {
 		return fault.Op(verb, s.Names.Name, err)
 	}
 	sent, end, err := s.update(ctx, verb, o.Wire, ms)
 	switch lease := min(d, end, lease.Permanent); {
 	case err == nil:
-		o.First().LeaseFixed(sent, lease)
+		o.First.LeaseFixed(sent, lease)
 		s.Client.Record.Use(sent.Mono, lease)
 	case errors.Is(err, fault.ErrNotHeld):
 		o.Lose(fault.ErrLost, "the permit was gone when its lease was set")
 	}
-	if lost := o.First().EndedBecause(); err == nil && lost != nil {
+	if lost := o.First.EndedBecause(); err == nil && lost != nil {
 		return fault.Op(verb, s.Names.Name, fault.ErrNotHeld, lost)
 	}
 	return err

@@ -62,7 +62,7 @@ func (s *Pool) Acquire(
 	}
 	permits := []*hold.Handle{h}
 	for _, o := range a.Others {
-		permits = append(permits, hold.New(o.First()))
+		permits = append(permits, hold.New(&o.First))
 	}
 	return permits, nil
 }
