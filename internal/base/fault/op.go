@@ -3,6 +3,7 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -32,13 +33,27 @@ func (e *OpError) Error() string {
 	fmt.Fprintf(&text, "latchkey: %s %q", e.op, e.name)
 	for _, cause := range e.Causes {
 		text.WriteString(": ")
-		text.WriteString(oneLine.Replace(cause.Error()))
+		text.WriteString(oneLine(cause.Error()))
 	}
 	return text.String()
 }
 
+// inLines finds the names in the text of an error, in quotes, the ends of its lines, and the
+// prefixes that the outer error has.
+var inLines = regexp.MustCompile(`"(?:[^"\\\n]|\\.)*"|\n|latchkey: `)
+
 // oneLine keeps joined errors on one line, and removes the prefix that the outer error has.
-var oneLine = strings.NewReplacer("\n", "; ", "latchkey: ", "")
+func oneLine(text string) string {
+	return inLines.ReplaceAllStringFunc(text, func(part string) string {
+		switch part {
+		case "\n":
+			return "; "
+		case "latchkey: ":
+			return ""
+		}
+		return part // a name
+	})
+}
 
 // OneLine returns err for a log: its text has one line, and the prefix of the library at most once.
 func OneLine(err error) error {
@@ -52,7 +67,7 @@ type lineError struct{ error }
 
 func (e *lineError) Error() string {
 	text, ours := strings.CutPrefix(e.error.Error(), "latchkey: ")
-	text = oneLine.Replace(text)
+	text = oneLine(text)
 	if ours {
 		return "latchkey: " + text
 	}

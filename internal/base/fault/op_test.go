@@ -28,6 +28,8 @@ func TestOneLine(t *testing.T) {
 		"latchkey: server unavailable: not sent":               fmt.Errorf("%w: %w", fault.ErrUnavailable, errors.New("latchkey: not sent")),
 		"the subscription broke; server unavailable":           errors.Join(errors.New("the subscription broke"), fault.ErrUnavailable),
 		`latchkey: renew "a": server unavailable; i/o timeout`: fault.Op("renew", "a", down),
+		`latchkey: do "\"latchkey: a": lock "latchkey: b": not acquired`: fault.Op(
+			"do", `"latchkey: a`, fault.Op("lock", "latchkey: b", fault.ErrNotAcquired)),
 	} {
 		require.EqualError(t, fault.OneLine(err), want)
 		require.ErrorIs(t, fault.OneLine(err), err)
