@@ -65,7 +65,7 @@ func asWaiters(found []admin.Waiter, err error) ([]Waiter, error) {
 // first member, and under the kind of a member while it waits for that.
 func (c *Client) Waiting() map[Kind]int {
 	now := map[Kind]int{}
-	for kind, n := range c.engine().Waiting.Counts.Now {
+	for kind, n := range c.engine().Waiting.Counts.Now() {
 		now[Kind(kind)] = n
 	}
 	return now

@@ -35,6 +35,7 @@ package internal
 //	line.shard.mu               | lines, live ownerships: waiters, uses, last answers      | ownership.Ownership.mu, waiters.List.mu
 //	pubsub.Notifier.mu          | the listeners, and the nodes that own slots              | waiters.List.mu
 //	pubsub.listener.mu          | the subscriptions at a node                              | waiters.List.mu, pubsub.Notifier.mu
+//	line.Counts.mu              | how many calls wait for each kind of object              |
 //	report.Reporter.mu          | the reports that the program has yet to receive          |
 //	async.FIFOMutex.mu          | the waiters for a FIFO mutex                             |
 //	nodes.InFlight.mu           | the commands to a node that were left unanswered         | a wait

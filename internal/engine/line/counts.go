@@ -1,41 +1,48 @@
 package line
 
 import (
+	"maps"
 	"sync"
-	"sync/atomic"
 
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 )
 
 // Counts has the number of calls that wait now for each kind of object.
-type Counts struct{ byKind sync.Map } // an *atomic.Int64 for each kind for which a call has waited
-
-// of returns the number for a kind.
-func (all *Counts) of(kind keyspace.Kind) *atomic.Int64 {
-	count, found := all.byKind.Load(kind)
-	if !found {
-		count, _ = all.byKind.LoadOrStore(kind, new(atomic.Int64))
-	}
-	return count.(*atomic.Int64)
+type Counts struct {
+	mu     sync.Mutex
+	byKind map[keyspace.Kind]int // without kinds for which no call waits
 }
 
-// Now yields how many calls wait now for each kind, without those for which none waits.
-func (all *Counts) Now(yield func(keyspace.Kind, int) bool) {
-	all.byKind.Range(func(kind, count any) bool {
-		n := count.(*atomic.Int64).Load()
-		return n == 0 || yield(kind.(keyspace.Kind), int(n))
-	})
+func (all *Counts) add(kind keyspace.Kind, n int) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if all.byKind == nil {
+		all.byKind = map[keyspace.Kind]int{}
+	}
+	if all.byKind[kind] += n; all.byKind[kind] == 0 {
+		delete(all.byKind, kind)
+	}
+}
+
+// Now returns how many calls wait now for each kind, without those for which none waits.
+func (all *Counts) Now() map[keyspace.Kind]int {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	return maps.Clone(all.byKind)
 }
 
 // Mark counts one call. It is zero until the call has to wait, so a call that succeeds at once
 // does not touch the counts.
-type Mark struct{ count *atomic.Int64 }
+type Mark struct {
+	all  *Counts
+	kind keyspace.Kind
+}
 
 // Begin counts the call until End. KindNone is not counted.
 func (m *Mark) Begin(all *Counts, kind keyspace.Kind) {
-	if m.count == nil && kind != keyspace.KindNone {
-		m.count = all.of(kind)
-		m.count.Add(1)
+	if m.all == nil && kind != keyspace.KindNone {
+		m.all, m.kind = all, kind
+		all.add(kind, 1)
 	}
 }
 
@@ -47,7 +54,7 @@ func (m *Mark) BeginFor(all *Counts, a Attempter) {
 
 // End must follow every Begin, so it is deferred.
 func (m *Mark) End() {
-	if m.count != nil {
-		m.count.Add(-1)
+	if m.all != nil {
+		m.all.add(m.kind, -1)
 	}
 }
