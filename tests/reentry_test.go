@@ -2,6 +2,7 @@ package tests
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -193,6 +194,7 @@ func TestReentryGoesOnAfterTheLossAsAFreshOwner(t *testing.T) {
 		server, name := rig.Shared(), rig.Name(t)
 		admin, tap := rig.NewAdmin(t, server), rig.NewTap(t, server)
 		lock := k.open(connectVia(t, server, tap.Addr(), latchkey.Options{Lease: time.Hour}), name)
+		late := rig.WatchLateness(nil)
 		outer := mustLock(t, lock)
 		ctx := context.WithoutCancel(outer.Context(t.Context()))
 
@@ -208,9 +210,15 @@ func TestReentryGoesOnAfterTheLossAsAFreshOwner(t *testing.T) {
 		troubled := lockInBackground(ctx, lock, latchkey.Lease(77777*time.Millisecond))
 		rig.Await(t, soon, "the trouble", met)
 		admin.Do("DEL", name)
-		_, err := lock.Lock(ctx)
-		require.ErrorIs(t, err, latchkey.ErrLost)
+		bounded, cancel := context.WithTimeout(ctx, soon)
+		defer cancel()
+		_, err := lock.Lock(bounded)
 		heal()
+		if worst := late(); worst > time.Second && errors.Is(err, latchkey.ErrNotAcquired) {
+			// An answer was so late that the re-entry is in doubt. Others wait until it is not.
+			t.Skipf("not judged, on a machine that was %v late: %v", worst, err)
+		}
+		require.ErrorIs(t, err, latchkey.ErrLost)
 
 		inner := rig.Await(t, soon, "the acquisition", troubled)
 		require.NoError(t, inner.err)

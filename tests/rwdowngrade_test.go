@@ -133,10 +133,14 @@ func TestErrorOfADowngrade(t *testing.T) {
 					defer unlockInTheEnd(t, mustLockUnder(hold.Context(t.Context()), t, rw.Reader()))
 				}
 				heal := tap.Refuse(func(c rig.Command) bool { return c.Script() == "rw/downgrade" }, reply)
+				late := rig.WatchLateness(nil)
 				_, err := hold.Downgrade(t.Context())
+				worst := late()
 				heal()
 				require.ErrorContains(t, err, `downgrade "`+name+`": `)
-				assert.Equal(t, 1, strings.Count(err.Error(), reply), "%v", err)
+				if said := strings.Count(err.Error(), reply); worst < brief.RetryBudget/8 || said > 1 {
+					assert.Equal(t, 1, said, "%v, on a machine that was %v late", err, worst)
+				}
 				assert.NotContains(t, err.Error(), "unlock")
 				assert.Equal(t, want != nil, errors.Is(err, latchkey.ErrUnknownOutcome), "%v", err)
 				unlockInTheEnd(t, hold)
