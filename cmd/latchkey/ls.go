@@ -17,7 +17,9 @@ const columnsHelp = `HOLDERS  holders of a lock; acquired/total permits; remaini
          waiting/total parties of a barrier; ? for number?
 WAITERS  owners in queues, or clients that listen, which they still do for some
          seconds after their last wait
-TTL      time until the key expires, unless it is renewed`
+TTL      time until the key expires, unless it is renewed
+HELD BY  the first holder of a lock, and how many more; sem inspect lists those
+         of a semaphore`
 
 func lsCommand() *cli.Command {
 	return &cli.Command{
