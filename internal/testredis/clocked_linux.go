@@ -66,7 +66,8 @@ var clockLibrary = sync.OnceValues(func() ([]byte, error) {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	library := filepath.Join(dir, "clock.so")
-	compiler := exec.CommandContext(context.Background(), "cc", "-shared", "-fPIC", "-O2", "-o", library, "-x", "c", "-")
+	compiler := exec.CommandContext(context.Background(),
+		"cc", "-shared", "-fPIC", "-O2", "-o", library, "-x", "c", "-")
 	compiler.Stdin = strings.NewReader(clockCode)
 	out, err := compiler.CombinedOutput()
 	if err != nil {

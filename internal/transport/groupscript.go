@@ -14,7 +14,7 @@ const mostGroupKeys, mostGroupArgs = 3, 12
 // GroupScript runs several commands in one script.
 type GroupScript struct {
 	texts   []string
-	heads   [][mostGroupKeys + 1][mostGroupArgs + 1]string // by the number of a command, of its keys and of its arguments
+	heads   [][mostGroupKeys + 1][mostGroupArgs + 1]string // by the number of a command, its keys and its arguments
 	once    sync.Once
 	command Command
 }
@@ -64,7 +64,8 @@ while ARGV[a] do
   local args = head % 100
   head = (head - args) / 100
   local keys = head % 100
-  local done, reply = pcall(scripts[(head - keys) / 100], {unpack(KEYS, k + 1, k + keys)}, {unpack(ARGV, a + 1, a + args)})
+  local run = scripts[(head - keys) / 100]
+  local done, reply = pcall(run, {unpack(KEYS, k + 1, k + keys)}, {unpack(ARGV, a + 1, a + args)})
   if not done then
     reply = {err = 'LATCHKEY_ALONE'}
   end

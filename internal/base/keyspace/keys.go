@@ -99,7 +99,9 @@ func OfKey(name, key string) *Keys {
 	tag := len(open) + len(key) + len(end)
 	toToken := len(channel) + tag
 	toQueue := toToken + len(token) + tag
-	return &Keys{Name: name, Key: key, Channel: all[:toToken], sent: [3]string{key, all[toQueue:], all[toToken:toQueue]}}
+	return &Keys{
+		Name: name, Key: key, Channel: all[:toToken], sent: [3]string{key, all[toQueue:], all[toToken:toQueue]},
+	}
 }
 
 // WholeTag reports whether braces enclose a whole key, as in {x}, which derives the same keys as x.

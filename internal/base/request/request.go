@@ -90,7 +90,8 @@ func (r *Request) apply(s Setting) error {
 	switch s.Kind {
 	case Wait:
 		if s.D <= 0 {
-			return fault.Invalid("the wait %v is not positive; to make one attempt, call the method that begins with Try", s.D)
+			return fault.Invalid("the wait %v is not positive; "+
+				"to make one attempt, call the method that begins with Try", s.D)
 		}
 		r.wait, r.bounded = s.D, true
 	case Lease:

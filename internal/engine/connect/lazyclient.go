@@ -42,7 +42,9 @@ func newLazyClient(settings rueidis.ClientOption, open func() (rueidis.Client, e
 	l.attempt = sync.OnceFunc(l.try)
 	never := rueidis.ClientOption{
 		InitAddress: settings.InitAddress[:1], ForceSingleClient: true, DisableRetry: true, DisableCache: true,
-		DialCtxFn: func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) { return nil, *l.why.Load() },
+		DialCtxFn: func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
+			return nil, *l.why.Load()
+		},
 	}
 	var err error
 	if l.Client, err = rueidis.NewClient(never); l.Client == nil {

@@ -102,7 +102,7 @@ func conflicts(s *rueidis.ClientOption) []conflict {
 		{"ClientTrackingOptions", s.ClientTrackingOptions != nil, cache},
 		{"CacheSizeEachConn", s.CacheSizeEachConn != 0, cache},
 		{"SendToReplicas", s.SendToReplicas != nil, replicas},
-		{"ReplicaSelector", s.ReplicaSelector != nil, replicas}, //nolint:staticcheck // deprecated, and refused all the same
+		{"ReplicaSelector", s.ReplicaSelector != nil, replicas}, //nolint:staticcheck // deprecated, refused
 		{"ReadNodeSelector", s.ReadNodeSelector != nil, replicas},
 		{"ReplicaOnly", s.ReplicaOnly, replicas},
 		{"Standalone.ReplicaAddress", len(s.Standalone.ReplicaAddress) > 0, replicas},

@@ -130,7 +130,9 @@ func TestOpen_refuses_an_address_that_cannot_be_dialed(t *testing.T) {
 		assert.Equal(t, !valid, errors.Is(err, latchkey.ErrInvalid), address)
 		mapper := func(string) string { return "127.0.0.1:1" }
 		assert.NoError(t, open(settings, latchkey.Options{Tuning: latchkey.Tuning{AddressMapper: mapper}}), address)
-		settings.DialCtxFn = func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) { return nil, net.ErrClosed }
+		settings.DialCtxFn = func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
+			return nil, net.ErrClosed
+		}
 		assert.NoError(t, open(settings, latchkey.Options{}), address)
 	}
 }

@@ -42,7 +42,7 @@ type Line struct {
 	open        Held      // what others may share with its holders, or nil
 	answer      lastAnswer
 
-	contended   bool                 // somebody waited since the line came into use, or others are known to want the key
+	contended   bool                 // somebody has waited since the line came into use, or others want the key
 	sub         *pubsub.Subscription // to the messages of the key, or nil
 	reliedUntil time.Time            // until when the messages are needed, or zero if that has no end
 	retired     time.Time            // since when nobody uses the line, while the subscription lingers

@@ -135,7 +135,8 @@ func (o *Object) SendOrVoid(
 // the call that settle builds. With always it does so too if the operation never reached the
 // server, and the outcome counts as unknown.
 func (o *Object) Perform(
-	ctx context.Context, stop <-chan struct{}, verb string, build, settle func(*undo.Operation) script.Call, always bool,
+	ctx context.Context, stop <-chan struct{}, verb string,
+	build, settle func(*undo.Operation) script.Call, always bool,
 ) (transport.Answer, error) {
 	if err := o.Begin(ctx); err != nil {
 		return transport.Answer{}, fault.Op(verb, o.Names.Name, err)
@@ -168,7 +169,8 @@ func (o *Object) Explain(ctx context.Context, a transport.Answer, err error) []e
 		return []error{fault.ErrNoPermits}
 	case outcome.HasCode(err, "LATCHKEY_RANGE"):
 		_, sum, _ := strings.Cut(err.Error(), "LATCHKEY_RANGE ")
-		return []error{fault.Invalid("there would be %s permits, want at least 0 and at most %d", sum, request.MaxCount)}
+		const form = "there would be %s permits, want at least 0 and at most %d"
+		return []error{fault.Invalid(form, sum, request.MaxCount)}
 	case outcome.HasCode(err, "WRONGTYPE"):
 		return []error{o.Client.Inspector.WrongKind(ctx, o.Names, o.Kind, err)}
 	}

@@ -24,7 +24,8 @@ func (s *Hold) release(ctx context.Context) error {
 		return err
 	}
 	if !o.LockToRelease(ctx) {
-		return fault.Op("unlock", o.Name(), o.ReleaseFailed(transport.Answer{}, outcome.Unavailable(outcome.ErrSilent))...)
+		silent := outcome.Unavailable(outcome.ErrSilent)
+		return fault.Op("unlock", o.Name(), o.ReleaseFailed(transport.Answer{}, silent)...)
 	}
 	defer o.SendMu.Unlock()
 	if done, err := s.ReportRelease(); done {

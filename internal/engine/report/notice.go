@@ -29,7 +29,8 @@ var (
 	NoticeSubscribe = Notice{slog.LevelWarn,
 		"latchkey: the server refuses a subscription, waiters poll", "channel", rarePeriod}
 	NoticeBeat = Notice{slog.LevelWarn,
-		"latchkey: the server refuses the heartbeat channel, so a silent subscription goes unnoticed", "channel", rarePeriod}
+		"latchkey: the server refuses the heartbeat channel, so a silent subscription goes unnoticed",
+		"channel", rarePeriod}
 	NoticeNoExpiry = Notice{slog.LevelWarn,
 		"latchkey: the key has no expiry: the lock is damaged, or another program wrote the key; still waiting",
 		"key", rarePeriod}
@@ -50,7 +51,8 @@ var (
 	NoticeRefresh = Notice{slog.LevelWarn,
 		"latchkey: fair waiters could not be refreshed, repeating it", "node", noticePeriod}
 	NoticeLabel = Notice{slog.LevelWarn,
-		"latchkey: the server refuses the label of this client, others see its owners by their ids", "label", rarePeriod}
+		"latchkey: the server refuses the label of this client, others see its owners by their ids",
+		"label", rarePeriod}
 	NoticeGivenUp = Notice{slog.LevelError,
 		"latchkey: an operation whose outcome is unknown was given up", "note", noticePeriod}
 	NoticeUnreleased = Notice{slog.LevelError,

@@ -195,7 +195,8 @@ func (r *Reporter) next() (next item, more bool) {
 func (r *Reporter) deliver(next item) {
 	defer func() {
 		if cause := recover(); cause != nil && next.line == nil {
-			r.Log(noticePanic, next.event.Type.String(), slog.Any("panic", cause), slog.String("stack", string(debug.Stack())))
+			stack := slog.String("stack", string(debug.Stack()))
+			r.Log(noticePanic, next.event.Type.String(), slog.Any("panic", cause), stack)
 		}
 	}()
 	if next.line == nil {

@@ -149,7 +149,8 @@ func (p *Party) mismatch(err error) error {
 	}
 	_, number, _ := strings.Cut(err.Error(), "LATCHKEY_PARTIES ")
 	number, _, _ = strings.Cut(number, " ")
-	return fault.Invalid("the barrier has %s parties, not %d; to change the number, reset the barrier", number, p.Parties)
+	return fault.Invalid("the barrier has %s parties, not %d; to change the number, reset the barrier",
+		number, p.Parties)
 }
 
 // readArrival reads the place in the generation from the reply.

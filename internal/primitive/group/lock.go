@@ -33,7 +33,9 @@ type Lock struct {
 	Pause   time.Duration // the longest pause between two rounds
 	// inLine acquires for a call that waits behind others of this program, or is nil if there is no
 	// line.
-	inLine func(ctx context.Context, r *request.Request, settings []request.Setting, mark *line.Mark) (*hold.Handle, error)
+	inLine func(
+		ctx context.Context, r *request.Request, settings []request.Setting, mark *line.Mark,
+	) (*hold.Handle, error)
 }
 
 // round is one attempt to acquire as many members as are needed. After an error it holds nothing

@@ -27,7 +27,8 @@ func NewMulti(members []Member) *Lock {
 		members, err = withoutDuplicates(inOrder(flatten(members)), false)
 	}
 	l := &multiLock{Lock{
-		kind: keyspace.KindMulti, Members: members, given: given, need: len(members), invalid: err, Pause: deadlockPause,
+		kind: keyspace.KindMulti, Members: members, given: given, need: len(members),
+		invalid: err, Pause: deadlockPause,
 	}}
 	l.Round = l.acquireAll
 	return &l.Lock

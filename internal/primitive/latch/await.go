@@ -66,7 +66,8 @@ func (w *Awaiter) wait(ctx context.Context) error {
 		return line.WithContextEnd(ctx, last)
 	}
 	err := w.Client.Waiting.Wait(ctx, key, line.Shared, w, &line.Earlier{Err: last, Hints: mark})
-	if errors.Is(err, fault.ErrNotAcquired) && !errors.As(err, new(*fault.WaitError)) { // the front got what it waited for
+	if errors.Is(err, fault.ErrNotAcquired) && !errors.As(err, new(*fault.WaitError)) {
+		// the front got what it waited for
 		err = errors.Join(cmp.Or(w.shut, fault.ErrNotAcquired), fault.ContextEnd(err))
 	}
 	return err

@@ -133,7 +133,8 @@ func (l *Latch) Delete(ctx context.Context) (bool, error) {
 			return false, err
 		}
 		a, err := l.SendOrRepeat(ctx, verb, func(o *undo.Operation) script.Call {
-			return script.NewCall(script.LatchDelete, l.changeKeys(o), o.Number, v.Round, l.Client.Publish, l.Names.Channel)
+			return script.NewCall(script.LatchDelete, l.changeKeys(o),
+				o.Number, v.Round, l.Client.Publish, l.Names.Channel)
 		})
 		if err != nil {
 			return false, err

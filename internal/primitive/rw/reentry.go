@@ -38,7 +38,8 @@ func resolveSide(ctx context.Context, a *acquire.Acquisition) (*ownership.Owners
 		return nil, nil //nolint:nilnil // no owner is not an error
 	}
 	if owner.ClientID() != p.Client.ID {
-		return nil, fault.Invalid("owner %v belongs to another client and cannot join a hold of a read/write lock", owner)
+		return nil, fault.Invalid("owner %v belongs to another client "+
+			"and cannot join a hold of a read/write lock", owner)
 	}
 	return findSide(&p.Lock, owner)
 }
