@@ -344,7 +344,7 @@ func TestTextOfOtherWaits(t *testing.T) {
 	}
 	latch := client.NewCountDownLatch(name + "l")
 	text(t, `^latchkey: await "`+name+`l": not set: TrySetCount sets its count$`, latch.Await(ctx))
-	text(t, `^latchkey: acquire "`+name+`s": not set: TrySetPermits sets its permits$`,
+	text(t, `^latchkey: acquire "`+name+`s": not set: SetPermits sets its permits$`,
 		client.NewSemaphore(name+"s").Acquire(ctx))
 	check(`await ".*": not set`, func(wait latchkey.WaitOption) error { return latch.Await(ctx, wait, latchkey.AwaitSet()) })
 	_, err := latch.TrySetCount(ctx, 2)

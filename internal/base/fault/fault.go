@@ -17,7 +17,7 @@ var (
 	ErrMaxHold        = Sub("latchkey: hold ended by MaxHold", ErrLost)
 	ErrUpgrade        = errors.New("latchkey: read lock cannot be upgraded: release it first")
 	ErrNotSet         = errors.New("latchkey: not set")
-	ErrNoPermits      = Sub("latchkey: not set: TrySetPermits sets its permits", ErrNotSet)
+	ErrNoPermits      = Sub("latchkey: not set: SetPermits sets its permits", ErrNotSet)
 	ErrNoTotal        = Sub("latchkey: not set by Latchkey, so its total is unknown: "+
 		"use AddPermits, or delete it first", ErrNotSet)
 	ErrNoCount   = Sub("latchkey: not set: TrySetCount sets its count", ErrNotSet)
