@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
@@ -61,8 +60,8 @@ func waitEnded(err, last error, heldHere, silent bool) error {
 	case heldHere:
 		return errors.Join(&fault.BusyError{Left: -1, Here: true, Bare: true}, fault.ContextEnd(err))
 	case besidesEnd(err):
-		if trouble != nil && strings.Contains(err.Error(), trouble.Error()) {
-			return outcome.Unavailable(err)
+		if errors.Is(err, trouble) {
+			trouble = nil
 		}
 		return outcome.Unavailable(errors.Join(trouble, err))
 	case last == nil, silent:

@@ -22,7 +22,7 @@ func RegisterGrants(c *core.Parts, s *ownership.Spec, inUse func(key, owner stri
 func giveBack(c *core.Parts, s *ownership.Spec, inUse func(key, owner string) bool, key, owner string) {
 	name, length := identity.Of(owner), c.Config.StaleWaiterTimeout
 	if o := liveOn(c, key, name); o != nil {
-		if o.CurrentPhase() == ownership.Releasing {
+		if o.CurrentPhase() >= ownership.Releasing { // it may be over by now
 			o.UndoLater(undo.RetryPause, length)
 		}
 		return

@@ -31,7 +31,7 @@ func (l *List) listenShared(w *Waiter) {
 	l.client.Notifier.Add(s)
 }
 
-// forStrangers leaves the next message to strangers.
+// forStrangers notes that the next message is for strangers.
 func (h *sharedChannel) forStrangers() {
 	h.list.mu.Lock()
 	defer h.list.mu.Unlock()
@@ -47,18 +47,17 @@ func (l *List) hadPermits(key string) {
 	}
 }
 
-// Message implements [pubsub.Subscriber]. Strangers go first if this client has had its share.
+// Message implements [pubsub.Subscriber]. Strangers go first if the message is for them, or this
+// client has had its share.
 func (h *sharedChannel) Message(string) {
 	h.list.mu.Lock()
 	defer h.list.mu.Unlock()
 	now := time.Now()
 	h.share.With(1, now)
-	if !h.share.Concerns(true, now) {
-		return
-	}
-	if h.share.Stands(now) == turns.Even {
+	switch {
+	case !h.share.Concerns(true, now), h.share.Stands(now) == turns.Even:
 		time.AfterFunc(turns.StrangerPause, h.tryNearest)
-	} else {
+	default:
 		h.wakeNearest()
 	}
 }
