@@ -109,6 +109,14 @@ func (s *Hold) BeginRelease() (done bool, err error) {
 	return done, nil
 }
 
+// ReleaseStores says that the last release stores something. If it finds the owner gone, nothing was
+// stored.
+func (o *Ownership) ReleaseStores() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.Doubt.Stores = true
+}
+
 // goneAtRelease ends the ownership, and reports that, if a release has found it gone and no earlier
 // release of this client, whose answer was lost, explains that.
 func (o *Ownership) goneAtRelease(a releaseAnswer) bool {

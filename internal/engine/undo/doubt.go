@@ -39,6 +39,7 @@ type Doubt struct {
 	Renewal        bool // or an extension
 	Release        bool
 	ValidAtRelease bool         // explains why the lock is gone when a release in doubt is repeated
+	Stores         bool         // the last release stores something: nothing explains that the owner is gone
 	Sent           *SentInDoubt // acquisitions and extensions, or nil
 }
 
@@ -111,4 +112,7 @@ func (d *Doubt) MayBeHeld() bool { return d.Acquisition() || d.Unwanted }
 // ExplainsLoss reports whether an earlier release of ours explains that the owner is gone when
 // the last release is sent. That is so if the earlier release began while the lease was certainly
 // valid, and either it or the command that found the owner gone may have been executed before.
-func (d *Doubt) ExplainsLoss(repeated bool) bool { return d.ValidAtRelease && (d.Release || repeated) }
+// If the release stores something, it finds that instead.
+func (d *Doubt) ExplainsLoss(repeated bool) bool {
+	return d.ValidAtRelease && !d.Stores && (d.Release || repeated)
+}

@@ -77,6 +77,7 @@ func TestDoubt_explains_what_a_release_finds(t *testing.T) {
 		{Doubt{ValidAtRelease: true}, true, true},
 		{Doubt{ValidAtRelease: true, Release: true}, false, true},
 		{Doubt{Release: true}, true, false},
+		{Doubt{ValidAtRelease: true, Release: true, Stores: true}, true, false},
 	} {
 		require.Equal(t, each.explained, each.d.ExplainsLoss(each.repeated), "%+v", each)
 	}
