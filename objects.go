@@ -10,17 +10,17 @@ import (
 	"github.com/latchkey-go/latchkey/internal/primitive/admin"
 )
 
-// Object is what Redis stored under one name at one moment: a lock, a semaphore, a latch or a
-// barrier of this library, of Redisson, or of another library whose locks are mutexes; or nothing,
+// Object is what Redis stored under one name at one moment: a lock, a semaphore, a latch, a barrier
+// or a Once of this library, of Redisson, or of another library whose locks are mutexes; or nothing,
 // or other data.
 type Object struct {
 	// Name is the name as the program gave it. [Client.Objects] leaves it "" if Options.NameMapper
 	// is set, because a key cannot be mapped back to its name.
 	Name string
 	Key  string // as it is in Redis
-	// Kind is KindMutex, KindLock, KindRWLock, KindSemaphore, KindLatch or KindBarrier; KindNumber
-	// for a semaphore or a latch that Redisson made, or a counter of an application; KindNone for a
-	// free name; or KindUnknown for other data. A MultiLock has KindMulti or KindRed.
+	// Kind is KindMutex, KindLock, KindRWLock, KindSemaphore, KindLatch, KindBarrier or KindOnce;
+	// KindNumber for a semaphore or a latch that Redisson made, or a counter of an application;
+	// KindNone for a free name; or KindUnknown for other data. A MultiLock has KindMulti or KindRed.
 	//
 	// KindLock is a re-entrant, fenced, spin or fair lock, or the lock of an election; a Token
 	// other than 0 means that it was fenced at some time. KindMutex with a token that [ParseOwner]
@@ -31,9 +31,10 @@ type Object struct {
 	What string
 	TTL  time.Duration // until the key expires if nobody renews it: 0 when free, NoExpiry if it does not
 	// Holders are the owners that hold a lock, in the order of their texts. Objects lists some of
-	// them if there are more than 64, and Inspect if there are more than 20,000.
+	// them if there are more than 64, and Inspect if there are more than 20,000. For a Once it is
+	// the owner that runs; if there is none, the work is done.
 	Holders []Holder
-	Token   int64 // the last fencing token issued under the name, 0 if none
+	Token   int64 // the last fencing token issued under the name, 0 if none; of a Once, that of its run
 
 	// HolderCount is how many owners hold a lock, or how many permits of a semaphore are acquired.
 	// If Holders lists only some owners, one that has guests counts several times.
@@ -60,8 +61,8 @@ type Object struct {
 	Count int64
 }
 
-// Locked reports whether the object is a lock that is held. A semaphore, a latch, a barrier and
-// data of an application are not locked. Don't branch on it; acquire the lock.
+// Locked reports whether the object is a lock that is held. A semaphore, a latch, a barrier, a
+// Once and data of an application are not locked. Don't branch on it; acquire the lock.
 func (o Object) Locked() bool { return (&inspect.Object{Kind: keyspace.Kind(o.Kind)}).Locked() }
 
 // Waiters estimates how many wait for the object: it is the larger of Queued and Listeners, since a
@@ -103,6 +104,7 @@ const (
 	KindRed      Kind = Kind(keyspace.KindRed)      // several locks, a majority of them
 	KindElection Kind = Kind(keyspace.KindElection) // the leadership of an election; its key alone looks like a lock
 	KindBarrier  Kind = Kind(keyspace.KindBarrier)  // parties that wait for each other
+	KindOnce     Kind = Kind(keyspace.KindOnce)     // work that succeeds once, and its result
 	KindUnknown  Kind = Kind(keyspace.KindUnknown)  // nothing that this package knows
 
 	// KindFairPermit is a permit of a fair semaphore; its key alone looks like a semaphore.
@@ -132,7 +134,7 @@ func (c *Client) Inspect(ctx context.Context, name string) (Object, error) {
 }
 
 // Objects walks all objects whose names match a pattern: locks that are held, semaphores, latches
-// that are closed, and barriers for ten minutes after their last generation. An election is the
+// that are closed, each Once, and barriers for ten minutes after their last generation. An election is the
 // lock of its leader. Other keys of an object, such as its queue, are part of it, and other data is
 // left out; see [Object] for data that looks the same.
 //

@@ -47,6 +47,8 @@ var objects = map[string]object{
 	"open latch with a TTL":    {"a latch", makeOpenLatch(latchkey.TTL(time.Hour)), nil},
 	"election":                 {"a lock", makeElection, useElection},
 	"barrier":                  {"a barrier", makeBarrier, useBarrier},
+	"Once that is done":        {"a Once", makeDone, useOnce},
+	"Once that runs":           {"a Once", makeRunning, useOnce},
 	"record of application":    {"a hash without any lock owner", putRecord, nil},
 }
 
@@ -153,6 +155,33 @@ func useBarrier(ctx context.Context, client *latchkey.Client, name string) map[s
 	b := client.NewBarrier(name, 1)
 	return map[string]error{
 		"Await": firstOf(b.Await(ctx)), "Do": b.Do(ctx, func(context.Context) error { return nil }), "State": firstOf(b.State(ctx)), "Reset": b.Reset(ctx),
+	}
+}
+
+func makeDone(t *testing.T, client *latchkey.Client, name string) {
+	t.Helper()
+	require.NoError(t, firstOf(client.NewOnce(name, latchkey.Forever).Do(t.Context(), returns("a result"))))
+}
+
+func makeRunning(t *testing.T, client *latchkey.Client, name string) {
+	t.Helper()
+	begun, over := make(chan struct{}), make(chan struct{})
+	go func() {
+		_, _ = client.NewOnce(name, time.Hour).Do(context.Background(), func(context.Context) ([]byte, error) {
+			close(begun)
+			<-over
+			return nil, nil
+		}, latchkey.Lease(time.Hour))
+	}()
+	t.Cleanup(func() { close(over) })
+	rig.Await(t, soon, "a run", begun)
+}
+
+func useOnce(ctx context.Context, client *latchkey.Client, name string) map[string]error {
+	o := client.NewOnce(name, time.Hour)
+	_, _, err := o.Result(ctx)
+	return map[string]error{
+		"Do": firstOf(o.Do(ctx, returns("another"))), "Result": err, "Forget": o.Forget(ctx), "Inspect": firstOf(o.Inspect(ctx)),
 	}
 }
 

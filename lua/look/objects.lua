@@ -81,11 +81,24 @@ local function barrier(key, tag, size)
   return {'hash', redis.call('pttl', key), false, redis.call('hgetall', key), size, arrived, listen}
 end
 
+-- once describes a hash if it is a Once (see once/acquire.lua), without its result.
+local function once(key, tag, size)
+  local token = size == 2 and text('hget', key, 'once')
+  if not token or not string.find(token, '^%d+$') then
+    return false
+  end
+  local content = {'once', token, 'result', ''}
+  if redis.call('hexists', key, 'result') == 0 then
+    content = redis.call('hgetall', key)
+  end
+  return {'hash', redis.call('pttl', key), token, content, size, 0, listening('latchkey:' .. tag .. ':once')}
+end
+
 -- lock describes a hash, unless it is foreign. Most locks have a single field, which shows that alone.
 local function lock(key, tag, token, queue, fair, writers)
   local size = redis.call('hlen', key)
   if size > 1 and isForeign(key) then
-    return barrier(key, tag, size)
+    return once(key, tag, size) or barrier(key, tag, size)
   end
   local mode = size > 1 and redis.call('hget', key, 'mode')
   local waiting = queued(queue) + number('llen', fair)

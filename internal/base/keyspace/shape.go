@@ -18,6 +18,7 @@ import (
 //	hash    fields are owners, values are counts             a lock
 //	        the same, and mode = read or write               a read/write lock
 //	        the fields of lua/barrier/state.lua              a barrier; foreign to the scripts of locks
+//	        the fields of lua/once/acquire.lua               a Once; foreign to the scripts of locks
 //	        anything else                                    foreign
 //	string  an integer of at most 20 characters              a number: a semaphore, a latch or
 //	                                                         a counter; the keys next to it
@@ -106,6 +107,22 @@ func HashShape(content []string) (Kind, []identity.Holder) {
 		list[i] = identity.ReadHolder(h.Owner.String(), h.Count, found == KindRWLock)
 	}
 	return found, list
+}
+
+// OnceShape reports whether a hash is a Once, and returns the owner that runs, if one does.
+func OnceShape(content []string) (runner []identity.Holder, is bool) {
+	var token, other bool
+	for pair := range slices.Chunk(content, 2) {
+		switch field, value := pair[0], pair[1]; {
+		case field == "once":
+			token = countShape.MatchString(value)
+		case field == "result":
+			other = true
+		case OwnerShape.MatchString(field) && strings.Count(field, ":") == 1 && !strings.Contains(field, "@"):
+			runner, other = []identity.Holder{{Owner: identity.Of(field), Count: 1}}, true
+		}
+	}
+	return runner, token && other && len(content) == 4
 }
 
 // IsBarrier reports whether a hash is a barrier.

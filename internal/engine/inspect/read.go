@@ -76,8 +76,10 @@ func (o *Object) recognize(redisType string, content []string) {
 	case redisType == "hash" && keyspace.IsBarrier(content):
 		o.Kind = keyspace.KindBarrier
 	case redisType == "hash":
-		var holders []identity.Holder
-		o.Kind, holders = keyspace.HashShape(content)
+		holders, once := keyspace.OnceShape(content)
+		if o.Kind = keyspace.KindOnce; !once {
+			o.Kind, holders = keyspace.HashShape(content)
+		}
 		for _, h := range holders {
 			o.Holders = append(o.Holders, Holder{Holder: h})
 		}

@@ -1,0 +1,14 @@
+-- Report the result of the work that succeeds once.
+--
+--@keys key
+--
+--   key  see once/acquire.lua
+--
+-- Reply   nil: it has not succeeded
+--         array of two: the token of the run that succeeded, and its result
+--         error WRONGTYPE: the key is another kind of object
+--
+-- Cost: 3 commands. Idempotent: changes nothing.
+--@include once/state
+--@include shared/only_master
+return result and {token, result}
