@@ -93,6 +93,8 @@ func suits(cmd *cli.Command, o latchkey.Object) bool {
 		return o.Kind == latchkey.KindLatch
 	case "barrier":
 		return o.Kind == latchkey.KindBarrier
+	case "once":
+		return o.Kind == latchkey.KindOnce
 	}
 	switch cmd.Name {
 	case "inspect", "waiters", "watch":

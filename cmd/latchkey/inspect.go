@@ -135,7 +135,7 @@ func writeInspection(out io.Writer, found latchkey.Object) error {
 	if found.Kind != latchkey.KindNone {
 		text += row("kind", string(found.Kind)) + row("expires", expiry(found))
 	}
-	if found.What != "" && !found.Locked() {
+	if found.What != "" && !found.Locked() && found.Kind != latchkey.KindOnce {
 		text += row("what", found.What)
 	}
 	if found.Key != found.Name {
@@ -154,12 +154,19 @@ func state(found latchkey.Object) string {
 	switch {
 	case found.Locked():
 		return fmt.Sprintf("%s is locked\n", found.Name)
+	case isDone(found):
+		return fmt.Sprintf("%s is done\n", found.Name)
+	case found.Kind == latchkey.KindOnce:
+		return fmt.Sprintf("%s is running\n", found.Name)
 	case found.Kind != latchkey.KindNone:
 		return fmt.Sprintf("%s is not a lock\n", found.Name)
 	default:
 		return fmt.Sprintf("%s is free\n", found.Name)
 	}
 }
+
+// isDone reports whether it is a Once that has succeeded.
+func isDone(o latchkey.Object) bool { return o.Kind == latchkey.KindOnce && len(o.Holders) == 0 }
 
 func row(title, value string) string {
 	return fmt.Sprintf("  %-8s %s\n", title, value)
@@ -169,7 +176,7 @@ func expiry(found latchkey.Object) string {
 	switch {
 	case found.TTL == latchkey.NoExpiry:
 		return "never"
-	case !found.Locked(), len(found.Holders) == 1 && found.Holders[0].Kept:
+	case !found.Locked() && len(found.Holders) == 0, len(found.Holders) == 1 && found.Holders[0].Kept:
 		return "in " + timeText(found.TTL.Round(time.Millisecond))
 	}
 	return fmt.Sprintf("in %s unless renewed", timeText(found.TTL.Round(time.Millisecond)))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -32,6 +33,8 @@ type job struct {
 	refused     func(string) error // handles that message; nil: exitNotAcquired
 	open        func(context.Context, *latchkey.Client) (door, error)
 	environment func(guard) []string
+	stdout      *os.File         // of the command; nil: ours
+	done        func(guard, int) // handles the exit code before the release, or nil
 }
 
 // startError gives an error of starting a command the exit code that shells use.
@@ -123,7 +126,7 @@ type ending struct {
 
 // perform runs the command under the guard and releases it.
 func (j job) perform(g guard, signals *signals) (ending, error) {
-	p, err := startProcess(j.argv, j.environment(g))
+	p, err := startProcess(j.argv, j.environment(g), cmp.Or(j.stdout, os.Stdout))
 	if err != nil {
 		_ = release(g)
 		return ending{}, startError(err)
@@ -131,6 +134,9 @@ func (j job) perform(g guard, signals *signals) (ending, error) {
 	end := j.supervise(p, g, signals.inbox)
 	if end.lost {
 		p.endGroup(j.grace)
+	}
+	if j.done != nil {
+		j.done(g, p.code)
 	}
 	released := release(g)
 	err = j.verdict(p.code, end.lost, released)

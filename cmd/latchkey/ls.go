@@ -14,7 +14,7 @@ import (
 
 // columnsHelp explains the columns that ls and top share.
 const columnsHelp = `HOLDERS  holders of a lock; acquired/total permits; remaining count of a latch;
-         waiting/total parties of a barrier; ? for number?
+         waiting/total parties of a barrier; 1 while a Once runs; ? for number?
 WAITERS  owners in queues, or clients that listen, which they still do for some
          seconds after their last wait
 TTL      time until the key expires, unless it is renewed
@@ -24,7 +24,7 @@ HELD BY  the first holder of a lock, and how many more; sem inspect lists those
 func lsCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "ls",
-		Usage:     "list held locks, semaphores, closed latches and barriers",
+		Usage:     "list held locks, semaphores, closed latches, barriers and each Once",
 		ArgsUsage: "[PREFIX]",
 		Description: `Lists all objects whose names begin with PREFIX, sorted by name. It scans all keys of
 the server in small batches, including keys that are not objects.

@@ -106,6 +106,9 @@ func heldBy(o latchkey.Object) string {
 	if o.Kind == latchkey.KindNumber {
 		return fmt.Sprintf("value %d", o.Count)
 	}
+	if isDone(o) {
+		return "done"
+	}
 	if len(o.Holders) == 0 {
 		return ""
 	}

@@ -1,4 +1,4 @@
-// Command latchkey shows the locks, semaphores, latches and barriers of this
+// Command latchkey shows the locks, semaphores, latches, barriers and each Once of this
 // module, and lets shell scripts use them.
 //
 //	latchkey demo                                     workers, one lock, a death, a proof
@@ -11,6 +11,8 @@
 //	latchkey watch NAME [--every 500ms] [--json]      print a line for each change of an object
 //	latchkey check                                    check that the server supports and permits locks
 //	latchkey cron [--at-least 1m] NAME -- CMD [ARGS…] run CMD once in a fleet
+//	latchkey once NAME --ttl 24h [flags] -- CMD [ARGS…]
+//	                                                  run CMD until it has succeeded once in a fleet
 //	latchkey inspect NAME [--exit-code] [--json]      show who holds a lock, how often, how long; or another object
 //	latchkey unlock --force NAME [--kind mutex] [--json]
 //	                                                  take a lock away from its holders
@@ -41,8 +43,9 @@
 //
 // # Exit codes
 //
-//	  0  done; run, sem run and cron return the command's own code, whatever it is;
-//	     cron: the job runs elsewhere, unless --conflict-exit-code sets another code
+//	  0  done; run, sem run, cron and once return the command's own code, whatever it is;
+//	     cron: the job runs elsewhere, unless --conflict-exit-code sets another code;
+//	     once: the command has succeeded, now or earlier
 //	  1  a proof of the demo failed
 //	 64  the command line is wrong
 //	 69  the server is unreachable or refused; check: something is wrong
@@ -94,6 +97,7 @@ func app(args []string) *cli.Command {
 			watchCommand(),
 			checkCommand(),
 			cronCommand(args),
+			onceCommand(args),
 			inspectCommand(),
 			unlockCommand(),
 			electCommand(args),
@@ -109,8 +113,8 @@ func app(args []string) *cli.Command {
 	return root
 }
 
-const rootDescription = `Shows the locks, elections, semaphores, latches and barriers of this library, and
-lets shell scripts use them. Start with:
+const rootDescription = `Shows the locks, elections, semaphores, latches, barriers and each Once of this library,
+and lets shell scripts use them. Start with:
 
   latchkey demo
   latchkey run backup -- ./backup.sh

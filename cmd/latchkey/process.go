@@ -20,11 +20,11 @@ type process struct {
 }
 
 // startProcess starts the command. It gives the command our own files, not pipes
-// that copy them, so that terminals stay terminals.
-func startProcess(argv, environment []string) (*process, error) {
+// that copy them, so that terminals stay terminals, unless its output goes elsewhere.
+func startProcess(argv, environment []string, stdout *os.File) (*process, error) {
 	cmd := exec.Command(argv[0], argv[1:]...) //nolint:noctx // signals end it, not a context
 	cmd.Env = environment
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, stdout, os.Stderr
 	p := &process{cmd: cmd, terminal: findTerminal(), stops: newStops(), ended: make(chan struct{})}
 	front := p.terminal.isOurs()
 	lead(cmd, p.terminal, front)

@@ -119,6 +119,9 @@ func changeText(o latchkey.Object) string {
 	case latchkey.KindNumber:
 		return fmt.Sprintf("number: %d, %s", o.Count, waiting)
 	}
+	if isDone(o) {
+		return "done, " + waiting
+	}
 	if sampled(o) {
 		return fmt.Sprintf("held by %d owners; %s", o.HolderCount, waiting)
 	}

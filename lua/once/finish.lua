@@ -5,7 +5,7 @@
 --
 --   key    see once/acquire.lua
 --   token  of the run
---   ttl    how long the result is kept, in ms, or '' for ever
+--   ttl    how long the result is kept, in ms, or '' forever
 --
 -- Reply   integer: the result is stored, now or by an earlier copy; how many subscribers received the
 --         message, -1 if the server refused it

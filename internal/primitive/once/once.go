@@ -26,7 +26,7 @@ type Once struct {
 	object.Object
 
 	runs *acquire.Lock // its holds are runs
-	ttl  string        // of a result, in ms; "" for ever
+	ttl  string        // of a result, in ms; "" forever
 }
 
 // New returns the Once with that name, whose results are remembered for ttl.
