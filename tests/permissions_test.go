@@ -101,6 +101,7 @@ func TestDocumentedPermissions(t *testing.T) {
 			semaphoresThrough(t, client, name)
 			latchThrough(t, client, name+"latch")
 			electionThrough(t, admin, client, other, name+"election")
+			onceThrough(t, client, other, name+"once")
 			completes(t, client.NewBarrier(name+"barrier", 3))
 			require.NoError(t, client.NewBarrier(name+"barrier", 3).Reset(t.Context()))
 			nothingDenied(t, admin)
@@ -291,4 +292,25 @@ func fairPermits(ctx context.Context, t *testing.T, client *latchkey.Client, nam
 	require.NoError(t, err)
 	_, err = s.Delete(ctx)
 	require.NoError(t, err)
+}
+
+// onceThrough uses everything that a Once has.
+func onceThrough(t *testing.T, client, other *latchkey.Client, name string) {
+	t.Helper()
+	o := client.NewOnce(name, time.Hour)
+	require.Error(t, firstOf(o.Do(t.Context(), func(context.Context) ([]byte, error) { return nil, context.Canceled })))
+	run := runInBackground(t, client.NewOnce(name, latchkey.Forever), "a result")
+	hold := o.HoldFrom(run.runs(t))
+	require.NoError(t, hold.Extend(t.Context(), time.Hour))
+	waiting := runInBackground(t, other.NewOnce(name, time.Hour), "another")
+	rig.Eventually(t, soon, "it waits", func() error {
+		if other.Waiting()[latchkey.KindOnce] == 0 {
+			return context.DeadlineExceeded
+		}
+		return nil
+	})
+	run.ends(t, nil)
+	require.Equal(t, onceResult{"a result", nil}, rig.Await(t, soon, "the result", waiting.result))
+	require.NoError(t, firstOf(o.Inspect(t.Context())))
+	require.NoError(t, o.Forget(t.Context()))
 }

@@ -231,7 +231,7 @@ func (c *onceCaller) renew(fate int) {
 		before: func() { sent = m.w.ms() },
 		answered: func(reply any) {
 			switch {
-			case c.owner != owner || c.phase != onceRuns:
+			case c.owner != owner || c.phase != onceRuns || m.w.ms() >= c.reliant: // a client does not renew what it has lost
 			case fmt.Sprint(reply) == "[1]":
 				c.reliant = max(c.reliant, sent+onceLease*9/10)
 			default:
