@@ -34,6 +34,13 @@ the first pod learns that it lost the lock: true
 the database refuses its write: true
 the balance is 50
 `,
+	"idempotent": `the payments are in SQLite
+503 repeat the request
+an earlier run has paid: true
+200 paid 30
+200 paid 30
+the balance is 70
+`,
 	"leader": `the first leader resigns: true
 everybody finds the second leader: true
 it is deposed, and stops: true
@@ -84,7 +91,9 @@ func TestExamples(t *testing.T) {
 		servers["redis"] = "LATCHKEY_REDIS=" + redis(t)
 	}
 	if os.Getenv("LATCHKEY_SQL") != "" { // see .ci/with-postgres
-		printed["fencing"] = strings.Replace(printed["fencing"], "SQLite", "PostgreSQL", 1)
+		for _, name := range []string{"fencing", "idempotent"} {
+			printed[name] = strings.Replace(printed[name], "SQLite", "PostgreSQL", 1)
+		}
 		delete(servers, "redis") // both would use the one table
 	}
 	for name, want := range printed {

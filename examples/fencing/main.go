@@ -14,15 +14,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
-
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
-	_ "modernc.org/sqlite"             // the driver "sqlite"
 
 	"github.com/latchkey-go/latchkey"
 	"github.com/latchkey-go/latchkey/examples/internal/fleet"
+	"github.com/latchkey-go/latchkey/examples/internal/store"
 )
 
 const (
@@ -40,10 +36,11 @@ var errFenced = errors.New("a later holder has written")
 func main() { fleet.Main(run) }
 
 func run(ctx context.Context, f *fleet.Fleet) (err error) {
-	db, done, err := database(ctx)
+	db, name, done, err := store.Open(ctx, []string{create, insert}, []string{drop})
 	if err != nil {
 		return err
 	}
+	fmt.Println("the account is in", name)
 	defer func() { err = errors.Join(err, done()) }()
 	pods, err := f.Pods(ctx, 2, latchkey.Options{})
 	if err != nil {
@@ -104,31 +101,4 @@ func update(result sql.Result, err error) error {
 		return errFenced
 	}
 	return err
-}
-
-// database opens the database and creates the table. It also returns a function that removes the
-// table.
-func database(ctx context.Context) (db *sql.DB, done func() error, err error) {
-	name, driver, source := "PostgreSQL", "pgx", os.Getenv("LATCHKEY_SQL")
-	folder, err := os.MkdirTemp("", "latchkey-example")
-	if err != nil {
-		return nil, nil, err
-	}
-	if source == "" {
-		name, driver, source = "SQLite", "sqlite", filepath.Join(folder, "accounts.db")
-	}
-	fmt.Println("the account is in", name)
-	if db, err = sql.Open(driver, source); err != nil {
-		return nil, nil, err
-	}
-	done = func() error {
-		_, err := db.ExecContext(context.WithoutCancel(ctx), drop)
-		return errors.Join(err, db.Close(), os.RemoveAll(folder))
-	}
-	for _, statement := range []string{drop, create, insert} {
-		if _, err := db.ExecContext(ctx, statement); err != nil {
-			return nil, nil, errors.Join(err, done())
-		}
-	}
-	return db, done, nil
 }
