@@ -107,7 +107,7 @@ func MaxHold(d time.Duration) holdOption { return option{Kind: request.MaxHold, 
 // Unlock ends the hold at once, and returns nil. Holds with AtLeast are not passed on inside a
 // client. Re-entries have no such time of their own. [Client.Inspect] shows a lock that stays taken
 // by [Holder].Kept. ForceUnlock frees it. If the acquisition returns an error, nothing stays taken.
-// The option is an ErrInvalid for readers, a [MultiLock] and an [Election].
+// The option is an ErrInvalid for readers, a [MultiLock], an [Election] and a [Once].
 func AtLeast(d time.Duration) TryLockOption { return option{Kind: request.AtLeast, D: d} }
 
 // As acquires for an owner: if the owner holds the lock, the acquisition is a re-entry. With an

@@ -62,5 +62,10 @@
 //	TrySetPermits, TrySetCount             TTL
 //	Client.NewFairLock                     Fenced
 //
+// # Once
+//
+// A [Once] is work that succeeds once in all processes together, such as a migration or a request
+// with an idempotency key. Others wait for its result.
+//
 // docs/README.md lists the guides.
 package latchkey

@@ -42,6 +42,16 @@ var (
 	obtained      *redislock.Lock
 )
 `,
+	"docs/howto/idempotent-endpoint.md": `
+var (
+	user, key string
+	w         http.ResponseWriter
+	r         *http.Request
+)
+
+func pay(ctx context.Context, key string, token int64) ([]byte, error) { return nil, nil }
+`,
+	"docs/howto/migrations.md": "func migrate(context.Context) error { return nil }\n",
 	"docs/howto/monitoring.md": "var observer *latchkeyotel.Observer\n",
 	"latchkeyotel/README.md":   "var observer *latchkeyotel.Observer\n",
 	"docs/reference/barrier.md": `

@@ -78,8 +78,8 @@ type Attempts interface {
 	ReadRefusal(a *Acquisition, ans transport.Answer) (left time.Duration, err error)
 }
 
-// CheckAtLeast refuses the option for a lock that cannot stay taken, and for the lock of an
-// election, which must go to the next candidate at once.
+// CheckAtLeast refuses the option for a lock that cannot stay taken, for the lock of an election,
+// which must go to the next candidate at once, and for a Once.
 func (p *Lock) CheckAtLeast() error {
 	if !p.Spec.IsLock() || p.Spec.Side == keyspace.KindRead || p.Spec.Public {
 		return ErrNoAtLeast
@@ -88,4 +88,4 @@ func (p *Lock) CheckAtLeast() error {
 }
 
 // ErrNoAtLeast is the error of an acquisition with AtLeast of a lock that cannot stay taken.
-var ErrNoAtLeast = fault.Invalid("AtLeast does not apply to read locks, MultiLocks, RedLocks and elections")
+var ErrNoAtLeast = fault.Invalid("AtLeast does not apply to read locks, MultiLocks, RedLocks, elections and a Once")
