@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/base/lease"
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
@@ -96,5 +97,8 @@ type success struct {
 	asked  lease.Stamp // before the request was sent
 }
 
-// Error is for the observer: an attempt that found the work done acquired nothing.
+// Error is for the observer.
 func (*success) Error() string { return "latchkey: the work is done" }
+
+// Is matches ErrNotAcquired: an attempt that found the work done acquired nothing.
+func (*success) Is(target error) bool { return target == fault.ErrNotAcquired }
