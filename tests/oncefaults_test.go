@@ -81,6 +81,25 @@ func TestOnce_lateResult(t *testing.T) {
 	}
 }
 
+// A result that never reached the server was not stored, although an earlier copy of a release would
+// explain that the owner is gone.
+func TestOnce_resultThatNeverArrived(t *testing.T) {
+	t.Parallel()
+	server, name := rig.Shared(), rig.Name(t)
+	tap := rig.NewTap(t, server)
+	run := runInBackground(t, connectVia(t, server, tap.Addr(), latchkey.Options{Lease: time.Minute, RetryBudget: soon}).NewOnce(name, time.Hour), "cut off")
+	run.runs(t)
+	lost := tap.Lose(2, rig.Mentions("cut off"), rig.CutRequest)
+	stop := tap.LoseAll(rig.Mentions("cut off"), rig.CutRequest)
+	run.end <- nil
+	rig.Await(t, soon, "the result is repeated", lost)
+	rig.NewAdmin(t, server).Do("DEL", name)
+	stop()
+	got := rig.Await(t, 2*soon, "the end of the run", run.result)
+	require.ErrorIs(t, got.err, latchkey.ErrLost)
+	require.Empty(t, got.result)
+}
+
 // If the server does not confirm the result, Do says so, and the background stores it.
 func TestOnce_unconfirmedResult(t *testing.T) {
 	t.Parallel()
