@@ -285,6 +285,7 @@ func TestNoFunction(t *testing.T) {
 		"two locks":   func(ctx context.Context) error { return latchkey.NewMultiLock(lock, other).Do(ctx, nil) },
 		"a permit":    func(ctx context.Context) error { return client.NewPermitSemaphore(name).Do(ctx, nil) },
 		"a barrier":   func(ctx context.Context) error { return client.NewBarrier(name, 1).Do(ctx, nil) },
+		"a Once":      func(ctx context.Context) error { return firstOf(client.NewOnce(name, time.Hour).Do(ctx, nil)) },
 		"an election": func(ctx context.Context) error { return client.NewElection(name).Run(ctx, "me", nil) },
 	} {
 		err := do(within(t, soon))

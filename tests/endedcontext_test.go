@@ -132,7 +132,7 @@ func endedContextObjects(t *testing.T, client *latchkey.Client, name string) []a
 	return []any{
 		client, lock, client.NewMutex(name + "mutex"), client.NewFencedLock(name + "fenced"), fair, rw.Reader(), rw.Writer(),
 		client.NewSpinLock(name+"spin", latchkey.Backoff{}), both, red, semaphore, permits, fairPermits, latch, election,
-		client.NewBarrier(name+"barrier", 2),
+		client.NewBarrier(name+"barrier", 2), client.NewOnce(name+"once", time.Hour),
 		mustLock(t, client.NewLock(name+"0")), mustLock(t, latchkey.NewMultiLock(client.NewLock(name+"4"), client.NewLock(name+"5"))),
 		mustLock(t, latchkey.NewRedLock(latchkey.RedLockOptions{}, client.NewLock(name+"6"))), mustLock(t, client.NewFairLock(name+"7")),
 		mustLock(t, client.NewRWLock(name+"8").Writer()), permit, leadership,
@@ -165,7 +165,11 @@ func callWith(ctx context.Context, t *testing.T, object any, m reflect.Method) e
 		case of.Kind() == reflect.Func:
 			in = append(in, reflect.MakeFunc(of, func([]reflect.Value) []reflect.Value {
 				t.Errorf("%s calls its function", m.Name)
-				return []reflect.Value{reflect.Zero(reflect.TypeFor[error]())}
+				var out []reflect.Value
+				for i := range of.NumOut() {
+					out = append(out, reflect.Zero(of.Out(i)))
+				}
+				return out
 			}))
 		case of.Kind() == reflect.String, of == reflect.TypeFor[[]string]():
 			in = append(in, reflect.ValueOf(textFor(object)))

@@ -54,7 +54,7 @@ func TestMessagesOfOptions(t *testing.T) {
 			`await "x": 0 parties, ` + every:                                                               firstOf(client.NewBarrier("x", 0).Await(ctx)),
 			`count down "x": count 0, ` + every:                                                            firstOf(latch.CountDownN(ctx, 0)),
 			`await "x": AwaitSet and UnsetIsOpen cannot be used together`:                                  latch.Await(ctx, latchkey.AwaitSet(), latchkey.UnsetIsOpen()),
-			`lock "x": AtLeast does not apply to read locks, MultiLocks, RedLocks, elections and a Once`:           firstOf(client.NewRWLock("x").Reader().Lock(ctx, latchkey.AtLeast(time.Second))),
+			`lock "x": AtLeast does not apply to read locks, MultiLocks, RedLocks, elections and a Once`:   firstOf(client.NewRWLock("x").Reader().Lock(ctx, latchkey.AtLeast(time.Second))),
 			`try lock "x": As does not apply to a mutex, which is not re-entrant`:                          firstOf(client.NewMutex("x").TryLock(ctx, latchkey.As(client.NewOwner()))),
 			`lock "x": Lease(NoExpiry) applies to permits only`:                                            firstOf(lock.Lock(ctx, latchkey.Lease(latchkey.NoExpiry))),
 			`lock "x": the lease 87601h is not between 1ms and 10 years (87600h)`:                          firstOf(lock.Lock(ctx, latchkey.Lease(longestLease+time.Hour))),

@@ -21,7 +21,7 @@ import (
 // queryMethods are the methods whose first request changes nothing, so that their outcome is not
 // unknown.
 var queryMethods = []string{
-	"Count", "ForceUnlock", "Holders", "Inspect", "Leader", "RemainingLease", "Reset", "State",
+	"Count", "Forget", "ForceUnlock", "Holders", "Inspect", "Leader", "RemainingLease", "Reset", "Result", "State",
 	"TrySetCount", "Waiters",
 }
 
