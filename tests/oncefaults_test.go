@@ -190,7 +190,7 @@ func TestOnce_outOfMemory(t *testing.T) {
 
 // A master that takes over and does not know the result lets the work run again, with a larger
 // token. The old run learns that it is lost.
-func TestOnce_failover(t *testing.T) {
+func TestFailover_that_loses_a_success(t *testing.T) {
 	t.Parallel()
 	f := newLockFailover(t, fencedKind)
 	old := connectVia(t, f.Master, f.tap().Addr(), faultOptions).NewOnce(f.name, time.Hour)
@@ -212,7 +212,7 @@ func TestOnce_failover(t *testing.T) {
 }
 
 // A run whose slot moves ends as any other, and its waiter has the result.
-func TestOnce_migration(t *testing.T) {
+func TestMigration_of_a_run(t *testing.T) {
 	rig.Long(t)
 	t.Parallel()
 	cluster := rig.NewCluster(t)
