@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -53,9 +54,13 @@ func TestNameMapperMakesKeysOfAnyName(t *testing.T) {
 		"latch":     func(c *Client, name string) error { _, err := c.NewCountDownLatch(name).Delete(ctx); return err },
 		"barrier":   func(c *Client, name string) error { _, err := c.NewBarrier(name, 1).State(ctx); return err },
 		"election":  func(c *Client, name string) error { _, err := c.NewElection(name).Leader(ctx); return err },
-		"inspect":   func(c *Client, name string) error { _, err := c.Inspect(ctx, name); return err },
-		"waiters":   func(c *Client, name string) error { _, err := c.Waiters(ctx, name); return err },
-		"force":     func(c *Client, name string) error { _, err := c.ForceUnlock(ctx, name); return err },
+		"limiter": func(c *Client, name string) error {
+			_, err := c.NewRateLimiter(name, Rate{N: 1, Per: time.Second}).Inspect(ctx)
+			return err
+		},
+		"inspect": func(c *Client, name string) error { _, err := c.Inspect(ctx, name); return err },
+		"waiters": func(c *Client, name string) error { _, err := c.Waiters(ctx, name); return err },
+		"force":   func(c *Client, name string) error { _, err := c.ForceUnlock(ctx, name); return err },
 	} {
 		for _, name := range odd {
 			require.NoError(t, use(hashed, name), "%s %q", kind, name)

@@ -10,15 +10,14 @@ import (
 	"github.com/latchkey-go/latchkey/internal/primitive/admin"
 )
 
-// Object is what Redis stored under one name at one moment: a lock, a semaphore, a latch, a barrier
-// or a Once of this library, of Redisson, or of another library whose locks are mutexes; or nothing,
-// or other data.
+// Object is what Redis stored under one name at one moment: an object of this library, a lock, a
+// semaphore or a latch of Redisson, or a mutex of another library; or nothing, or other data.
 type Object struct {
 	// Name is the name as the program gave it. [Client.Objects] leaves it "" if Options.NameMapper
 	// is set, because a key cannot be mapped back to its name.
 	Name string
 	Key  string // as it is in Redis
-	// Kind is KindMutex, KindLock, KindRWLock, KindSemaphore, KindLatch, KindBarrier or KindOnce;
+	// Kind is KindMutex, KindLock, KindRWLock, KindSemaphore, KindLatch, KindBarrier, KindOnce or KindRate;
 	// KindNumber for a semaphore or a latch that Redisson made, or a counter of an application;
 	// KindNone for a free name; or KindUnknown for other data. A MultiLock has KindMulti or KindRed.
 	//
@@ -50,19 +49,23 @@ type Object struct {
 	// messages, only clients on the same node are counted.
 	Listeners int
 
-	// Available is how many permits of a semaphore can be acquired, negative if there is a debt.
+	// Available is how many permits of a semaphore can be acquired, negative if there is a debt; or
+	// how many requests a rate limiter lets through at once, negative if some are reserved.
 	Available int
 	// Total is how many permits a semaphore has: Available plus those that are acquired. It is 0
 	// for a [Semaphore] that Redisson made, because Redisson stores no total. For a barrier it is
-	// the number of parties; 0 means that none has arrived since a Reset.
+	// the number of parties; 0 means that none has arrived since a Reset. For a rate limiter it is
+	// the burst.
 	Total int
 	// Count is how often a latch has yet to be counted down, or how many parties a barrier still
 	// waits for. For KindNumber it is the number.
 	Count int64
+
+	Rate Rate // of a rate limiter: the rate in force
 }
 
 // Locked reports whether the object is a lock that is held. A semaphore, a latch, a barrier, a
-// Once and data of an application are not locked. Don't branch on it; acquire the lock.
+// Once, a rate limiter and data of an application are not locked. Don't branch on it; acquire the lock.
 func (o Object) Locked() bool { return (&inspect.Object{Kind: keyspace.Kind(o.Kind)}).Locked() }
 
 // Waiters estimates how many wait for the object: it is the larger of Queued and Listeners, since a
@@ -105,6 +108,7 @@ const (
 	KindElection Kind = Kind(keyspace.KindElection) // the leadership of an election; its key alone looks like a lock
 	KindBarrier  Kind = Kind(keyspace.KindBarrier)  // parties that wait for each other
 	KindOnce     Kind = Kind(keyspace.KindOnce)     // work that succeeds once, and its result
+	KindRate     Kind = Kind(keyspace.KindRate)     // a rate limiter
 	KindUnknown  Kind = Kind(keyspace.KindUnknown)  // nothing that this package knows
 
 	// KindFairPermit is a permit of a fair semaphore; its key alone looks like a semaphore.
@@ -134,8 +138,9 @@ func (c *Client) Inspect(ctx context.Context, name string) (Object, error) {
 }
 
 // Objects walks all objects whose names match a pattern: locks that are held, semaphores, latches
-// that are closed, each Once, and barriers for ten minutes after their last generation. An election is the
-// lock of its leader. Other keys of an object, such as its queue, are part of it, and other data is
+// that are closed, each Once, barriers for ten minutes after their last generation, and rate
+// limiters for a minute after their bursts have grown back. An election is the lock of its leader.
+// Other keys of an object, such as its queue, are part of it, and other data is
 // left out; see [Object] for data that looks the same.
 //
 // In a pattern, * matches any text, ? any character, [a-c] one of several, and [^a] any other; \
@@ -194,6 +199,6 @@ func objectOf(o inspect.Object) Object {
 	return Object{
 		Name: o.Name, Key: o.Key, Kind: Kind(o.Kind), What: o.What, TTL: o.TTL, Holders: holders, Token: o.Token,
 		HolderCount: o.HolderCount, Queued: o.Queued, Listeners: o.Listeners,
-		Available: o.Available, Total: o.Total, Count: o.Count,
+		Available: o.Available, Total: o.Total, Count: o.Count, Rate: Rate(o.Rate),
 	}
 }

@@ -6,8 +6,8 @@
 formats='Golden Inspection WaitersAreListed ForeignData LocksOfOtherLibraries MutexBesideOther MutexRefuses ErrorsOfOther
   TokenIsRemoved EachKind WrongKind LockMeets OddNames Java Objects'
 answers='KeysAreDeclared EmptyScriptCache LockAndUnlockAreTwo Latch Barrier Semaphore PermitsAre PermitsShrink PermitStats
-  ReleaseTells Repeated LateCopy IdsLive IDNamed NotesAre NotesOutlive OneOwner SidesOf Downgrade Write LeasesOfReaders
-  DeletedQueue TryLockRespects Fenced Election Once_ Cron Label_ Note_'
+  ReleaseTells Repeated RateLimiter LateCopy IdsLive IDNamed NotesAre NotesOutlive OneOwner SidesOf Downgrade Write
+  LeasesOfReaders DeletedQueue TryLockRespects Fenced Election Once_ Cron Label_ Note_'
 states='Check_ MinimalPermissions DocumentedPermissions NoChannels OutOfMemory ReadWriteLockWithoutMemory ReadOnlyReplica
   BusyServer KilledConnections ServerRestarts Open LazyConnect Close GoRedis_settings GoRedis_credentials GoRedis_users
   GoRedis_fencing GoRedis_commands GoRedis_adapter LabelFaults RefusedPing'

@@ -40,6 +40,7 @@
 //	primitive | latch      | the countdown latch
 //	primitive | lock       | the scripts and the kinds of locks in a hash or a string
 //	primitive | once       | work that succeeds once, and its result
+//	primitive | rate       | the rate limiter
 //	primitive | rw         | the two sides of a read/write lock
 //	primitive | semaphore  | semaphores: counted permits, and permits with ids and leases, in line or in a queue
 //	testredis |            | servers and the inside of clients, for tests only

@@ -46,6 +46,7 @@ func TestReadOnlyReplica_does_not_say_what_is_gone(t *testing.T) {
 	var all []question
 	for _, about := range []func(*testing.T, func() *latchkey.Client) []question{
 		aboutLocks, aboutReentry, aboutReadWriteLocks, aboutSemaphores, aboutPermits, aboutLatches, aboutElections, aboutBarriers, aboutWaiters,
+		aboutRateLimiters,
 	} {
 		all = append(all, about(t, func() *latchkey.Client { return connect(t, server, options) })...)
 	}

@@ -19,7 +19,7 @@ import (
 // cleanUps are the methods that work on a context that has ended.
 var cleanUps = map[string]bool{
 	"Close": true, "Unlock": true, "Release": true, "ReleaseN": true, "ReleaseIfExists": true, "Resign": true, "Downgrade": true,
-	"CountDown": true, "CountDownN": true, "CountDownAs": true,
+	"CountDown": true, "CountDownN": true, "CountDownAs": true, "Cancel": true,
 }
 
 // errWhy is the cause of a context.
@@ -133,6 +133,7 @@ func endedContextObjects(t *testing.T, client *latchkey.Client, name string) []a
 		client, lock, client.NewMutex(name + "mutex"), client.NewFencedLock(name + "fenced"), fair, rw.Reader(), rw.Writer(),
 		client.NewSpinLock(name+"spin", latchkey.Backoff{}), both, red, semaphore, permits, fairPermits, latch, election,
 		client.NewBarrier(name+"barrier", 2), client.NewOnce(name+"once", time.Hour),
+		client.NewRateLimiter(name+"limiter", hourly), mustReserve(t, client.NewRateLimiter(name+"reserved", hourly), 1),
 		mustLock(t, client.NewLock(name+"0")), mustLock(t, latchkey.NewMultiLock(client.NewLock(name+"4"), client.NewLock(name+"5"))),
 		mustLock(t, latchkey.NewRedLock(latchkey.RedLockOptions{}, client.NewLock(name+"6"))), mustLock(t, client.NewFairLock(name+"7")),
 		mustLock(t, client.NewRWLock(name+"8").Writer()), permit, leadership,
@@ -160,6 +161,8 @@ func callWith(ctx context.Context, t *testing.T, object any, m reflect.Method) e
 		switch of := m.Type.In(i); {
 		case of == reflect.TypeFor[time.Duration]():
 			in = append(in, reflect.ValueOf(time.Minute))
+		case of == reflect.TypeFor[latchkey.Rate]():
+			in = append(in, reflect.ValueOf(hourly))
 		case of.Kind() == reflect.Int:
 			in = append(in, reflect.ValueOf(1))
 		case of.Kind() == reflect.Func:

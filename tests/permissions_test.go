@@ -104,6 +104,7 @@ func TestDocumentedPermissions(t *testing.T) {
 			onceThrough(t, client, other, name+"once")
 			completes(t, client.NewBarrier(name+"barrier", 3))
 			require.NoError(t, client.NewBarrier(name+"barrier", 3).Reset(t.Context()))
+			limiterThrough(t, client, name+"limiter")
 			nothingDenied(t, admin)
 		})
 	}

@@ -42,6 +42,7 @@ func TestScriptsGetWhatTheirHeadersHave(t *testing.T) {
 	electionThrough(t, admin, client, other, name+"election")
 	completes(t, client.NewBarrier(name+"barrier", 3))
 	require.NoError(t, client.NewBarrier(name+"barrier", 3).Reset(t.Context()))
+	limiterThrough(t, client, name+"limiter")
 	permitsByID(t, client, other, name+"permits")
 	waitsForLong(t, tap, client, other, name)
 

@@ -49,6 +49,7 @@ var objects = map[string]object{
 	"barrier":                  {"a barrier", makeBarrier, useBarrier},
 	"Once that is done":        {"a Once", makeDone, useOnce},
 	"Once that runs":           {"a Once", makeRunning, useOnce},
+	"rate limiter":             {"a rate limiter", makeRateLimiter, useRateLimiter},
 	"record of application":    {"a hash without any lock owner", putRecord, nil},
 }
 
@@ -182,6 +183,19 @@ func useOnce(ctx context.Context, client *latchkey.Client, name string) map[stri
 	_, _, err := o.Result(ctx)
 	return map[string]error{
 		"Do": firstOf(o.Do(ctx, returns("another"))), "Result": err, "Forget": o.Forget(ctx), "Inspect": firstOf(o.Inspect(ctx)),
+	}
+}
+
+func makeRateLimiter(t *testing.T, client *latchkey.Client, name string) {
+	t.Helper()
+	require.NoError(t, firstOf(client.NewRateLimiter(name, latchkey.Rate{N: 1, Per: time.Hour}).Allow(t.Context())))
+}
+
+func useRateLimiter(ctx context.Context, client *latchkey.Client, name string) map[string]error {
+	l := client.NewRateLimiter(name, latchkey.Rate{N: 10, Per: time.Second})
+	return map[string]error{
+		"Allow": firstOf(l.Allow(ctx)), "Wait": l.Wait(ctx), "ReserveN": firstOf(l.ReserveN(ctx, 3)),
+		"SetRate": l.SetRate(ctx, latchkey.Rate{N: 1, Per: time.Hour}), "Inspect": firstOf(l.Inspect(ctx)),
 	}
 }
 

@@ -16,7 +16,7 @@
 --   numsub   NUMSUB or SHARDNUMSUB
 --   most     how many fields of a hash to report
 --   alone    '1' for a single name: report what is not an object too, and 'none' if the key does not exist;
---            only a server that accepts writes replies that, or reports a number
+--            only a server that accepts writes replies that, or reports a number or a rate limiter
 --
 -- For a single object all keys but the first may be left out.
 --
@@ -165,7 +165,7 @@ for at = 1, #KEYS, each do
       found = {kind, redis.call('pttl', key), false, {value}, 0, waiting, listen}
     end
   end
-  if alone == '1' and (not found or #found > 7) then
+  if alone == '1' and (not found or #found > 7 or string.find(found[4][1] or '', '^rate ')) then
     --@include shared/only_master
   end
   if alone == '1' and not found then

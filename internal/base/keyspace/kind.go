@@ -20,6 +20,7 @@ const (
 	KindElection Kind = "election" // the leadership of an election; its key alone looks like a lock
 	KindBarrier  Kind = "barrier"  // parties that wait for each other
 	KindOnce     Kind = "once"     // work that succeeds once, and its result
+	KindRate     Kind = "rate"     // a rate limiter
 	KindUnknown  Kind = "unknown"  // nothing that this package knows
 
 	// KindFairPermit is a permit of a fair semaphore; its key alone looks like a semaphore.
@@ -38,5 +39,5 @@ func Noun(kind Kind) string { return nouns[kind] }
 var nouns = map[Kind]string{
 	KindMutex: "a mutex", KindLock: "a lock", KindRWLock: "a read/write lock", KindElection: "an election",
 	KindSemaphore: "a semaphore", KindLatch: "a latch", KindBarrier: "a barrier",
-	KindOnce: "a Once", KindNumber: "a number (a semaphore, a latch or a counter)",
+	KindOnce: "a Once", KindRate: "a rate limiter", KindNumber: "a number (a semaphore, a latch or a counter)",
 }

@@ -23,6 +23,7 @@ import (
 //	string  an integer of at most 20 characters              a number: a semaphore, a latch or
 //	                                                         a counter; the keys next to it
 //	                                                         may tell which
+//	        as lua/rate/write.lua writes it                  a rate limiter; foreign to the others
 //	        a token, with an expiry                          a mutex
 //	        an owner, without an expiry                      a mutex, damaged
 //	        anything else                                    foreign

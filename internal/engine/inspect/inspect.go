@@ -36,6 +36,7 @@ type Object struct {
 	Available   int
 	Total       int
 	Count       int64
+	Rate        keyspace.Rate
 }
 
 // Holder is an owner that holds a lock, with what people call its client and the hold.

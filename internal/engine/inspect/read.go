@@ -49,6 +49,9 @@ func Read(names *keyspace.Keys, reply rueidis.RedisMessage) (Object, error) {
 		err = o.readNumber(content[0], parts[7:])
 	case o.Kind == keyspace.KindBarrier:
 		err = o.readBarrier(content)
+	case o.Kind == keyspace.KindRate:
+		s, _ := keyspace.ReadLimiter(content[0])
+		o.Rate, o.Available, o.Total = s.Rate, s.Available(o.TTL), s.Burst
 	}
 	if err != nil {
 		return o, errors.Join(script.ErrReply, err)
@@ -86,6 +89,8 @@ func (o *Object) recognize(redisType string, content []string) {
 	case redisType != "string" || len(content) != 1:
 	case keyspace.IsNumber(content[0]):
 		o.Kind = keyspace.KindNumber
+	case keyspace.IsLimiter(content[0]):
+		o.Kind = keyspace.KindRate
 	case keyspace.IsToken(content[0], expires):
 		o.Kind, o.Holders = keyspace.KindMutex, []Holder{{Holder: identity.ReadHolder(content[0], 1, false)}}
 	}

@@ -1,0 +1,25 @@
+-- Set the rate of a rate limiter for all callers.
+--
+--@keys key note
+--@args number own wanted
+--
+--   key, own  see rate/read.lua
+--   wanted    the rate; '': the rate of each caller counts again
+--
+-- Reply   1
+--         error WRONGTYPE: the key is another kind of object; nothing changed; error LATCHKEY_PAST: see shared/op.lua
+--
+-- Requests that are reserved keep their times, and count as many as before.
+--
+-- Cost: at most 5 commands. Idempotent: the operation is noted.
+--@include shared/op
+local before, over = recall()
+if before or over then
+  return over or tonumber(before)
+end
+--@include rate/read
+whose = wanted == '' and 'own' or 'set'
+use(wanted == '' and own or wanted)
+remember(1)
+--@include rate/write
+return 1
