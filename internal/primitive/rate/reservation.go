@@ -16,6 +16,9 @@ type Reservation struct {
 	canceled atomic.Bool
 }
 
+// Reserved returns the reservation of requests that were granted.
+func (l *Limiter) Reserved(g Grant) *Reservation { return &Reservation{of: l, grant: g} }
+
 // Delay returns the time until the requests may go.
 func (r *Reservation) Delay() time.Duration { return max(time.Until(r.grant.Due), 0) }
 

@@ -59,7 +59,7 @@ func (l *Limiter) Reserve(ctx context.Context, n int) (*Reservation, error) {
 		return nil, t.failed(ctx, err)
 	}
 	l.ObserveCall(t.parent, report.Acquired, n, t.began, nil)
-	return &Reservation{of: l, grant: g}, nil
+	return l.Reserved(g), nil
 }
 
 // Wait reserves n requests, and returns when they may go.
