@@ -87,33 +87,50 @@ func TestRateLimiter_is_shared(t *testing.T) {
 }
 
 // Reservations of all clients have their turns in the order in which they were made, large ones
-// too, and waits end when the turns come.
+// too.
 func TestRateLimiter_turns(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
-	rate := latchkey.Rate{N: 10, Per: time.Second, Burst: 4}
 	var all []*latchkey.RateLimiter
 	for range 3 {
-		all = append(all, connect(t, server).NewRateLimiter(name, rate))
+		all = append(all, connect(t, server).NewRateLimiter(name, hourly))
 	}
-	mustAllow(t, all[0], 4)
-	began, requests := time.Now(), 0
+	mustAllow(t, all[0], 5)
+	var before time.Duration
+	for i, n := range []int{1, 5, 1, 1, 4, 1} {
+		before += time.Duration(n) * time.Hour
+		require.Equal(t, before, mustReserve(t, all[i%3], n).Delay().Round(time.Minute), i)
+	}
+	allowed, err := all[0].Allow(within(t, soon))
+	require.NoError(t, err)
+	require.False(t, allowed)
+}
+
+// Waits of all clients end when their turns come, and none earlier.
+func TestRateLimiter_waits(t *testing.T) {
+	t.Parallel()
+	server, name := rig.Shared(), rig.Name(t)
+	rate := latchkey.Rate{N: 20, Per: time.Second, Burst: 2}
+	began := time.Now()
+	ends := make(chan time.Duration, 20)
 	var waits sync.WaitGroup
-	var last *latchkey.Reservation
-	for i, n := range []int{1, 4, 1, 1, 3, 1} {
-		next := mustReserve(t, all[i%3], n)
-		if last != nil {
-			require.Greater(t, next.Delay(), last.Delay())
+	for range 2 {
+		l := connect(t, server).NewRateLimiter(name, rate)
+		for range 10 {
+			waits.Go(func() {
+				assert.NoError(t, l.Wait(within(t, soon)))
+				ends <- time.Since(began)
+			})
 		}
-		last, requests = next, requests+n
-	}
-	for i := range 9 {
-		waits.Go(func() { assert.NoError(t, all[i%3].Wait(within(t, soon))) })
 	}
 	waits.Wait()
-	require.GreaterOrEqual(t, time.Since(began), time.Duration(requests+9-1)*100*time.Millisecond)
-	require.NoError(t, last.Cancel(t.Context()), "too late, which is no error")
-	require.Zero(t, last.Delay())
+	close(ends)
+	goes := 0
+	for end := range ends {
+		goes++
+		require.LessOrEqual(t, float64(goes), float64(rate.Burst)+end.Seconds()*float64(rate.N), "%d after %v", goes, end)
+	}
+	require.Equal(t, 20, goes)
 }
 
 // A wait that cannot end before the deadline fails at once, and reserves nothing.
