@@ -95,6 +95,8 @@ func suits(cmd *cli.Command, o latchkey.Object) bool {
 		return o.Kind == latchkey.KindBarrier
 	case "once":
 		return o.Kind == latchkey.KindOnce
+	case "rate":
+		return o.Kind == latchkey.KindRate
 	}
 	switch cmd.Name {
 	case "inspect", "waiters", "watch":

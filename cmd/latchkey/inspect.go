@@ -63,6 +63,8 @@ func inspectText(ctx context.Context, cmd *cli.Command, client *latchkey.Client,
 		return showLatch(ctx, cmd, client.NewCountDownLatch(found.Name))
 	case latchkey.KindBarrier:
 		return barrierInspect(ctx, cmd, client, found.Name)
+	case latchkey.KindRate:
+		found.What += ", " + limiterText(found)
 	case latchkey.KindNumber:
 		found.What += fmt.Sprintf(", value %d", found.Count)
 	}
@@ -73,7 +75,7 @@ func inspectText(ctx context.Context, cmd *cli.Command, client *latchkey.Client,
 func inspectJSON(cmd *cli.Command, found latchkey.Object) error {
 	out := cmd.Root().Writer
 	switch found.Kind {
-	case latchkey.KindSemaphore, latchkey.KindLatch, latchkey.KindBarrier, latchkey.KindNumber:
+	case latchkey.KindSemaphore, latchkey.KindLatch, latchkey.KindBarrier, latchkey.KindRate, latchkey.KindNumber:
 		return writeJSON(out, objectJSON(found))
 	}
 	return writeJSON(out, inspectionJSON(found))

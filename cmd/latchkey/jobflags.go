@@ -95,11 +95,7 @@ not answer; 64 for a mistake on the command line.`, thing, refused, onlyIf)
 // nameAndCommand reads NAME -- CMD, which flags may precede. args is the whole command line. A flag
 // with a name of its own, which may be "", can stand for NAME.
 func nameAndCommand(cmd *cli.Command, args []string, flag string) (name string, argv []string, err error) {
-	all, dashes := cmd.Args().Slice(), slices.Index(args, "--")
-	if dashes >= 0 {
-		argv = args[dashes+1:]
-	}
-	before := slices.DeleteFunc(all[:max(len(all)-len(argv), 0)], func(word string) bool { return word == "--" })
+	before, argv := aroundDashes(cmd, args)
 	synopsis := cmd.FullName()
 	if name := cmd.String(flag); name != "" {
 		before = slices.Insert(before, 0, name)
@@ -107,7 +103,7 @@ func nameAndCommand(cmd *cli.Command, args []string, flag string) (name string, 
 	switch {
 	case len(before) == 0:
 		return "", nil, usageError("%s needs a NAME; see %s --help", cmd.Name, synopsis)
-	case dashes < 0 && len(before) > 1:
+	case len(before) > 1 && !slices.Contains(args, "--"):
 		return "", nil, usageError("put -- in front of the command: %s %s -- %s …", synopsis, before[0], before[1])
 	case len(before) > 1:
 		return "", nil, usageError("%s takes only one NAME; %q is extra", cmd.Name, before[1])
@@ -115,6 +111,16 @@ func nameAndCommand(cmd *cli.Command, args []string, flag string) (name string, 
 		return "", nil, usageError("%s needs a command: %s %s -- CMD [ARGS…]", cmd.Name, synopsis, before[0])
 	}
 	return before[0], argv, executable(argv[0])
+}
+
+// aroundDashes returns the arguments of a command in front of -- and behind it. args is the whole
+// command line.
+func aroundDashes(cmd *cli.Command, args []string) (before, argv []string) {
+	all, dashes := cmd.Args().Slice(), slices.Index(args, "--")
+	if dashes >= 0 {
+		argv = args[dashes+1:]
+	}
+	return slices.DeleteFunc(all[:max(len(all)-len(argv), 0)], func(word string) bool { return word == "--" }), argv
 }
 
 // newJob reads the flags of commands that wait. argv is the command to run, if there is one.

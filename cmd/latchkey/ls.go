@@ -14,7 +14,8 @@ import (
 
 // columnsHelp explains the columns that ls and top share.
 const columnsHelp = `HOLDERS  holders of a lock; acquired/total permits; remaining count of a latch;
-         waiting/total parties of a barrier; 1 while a Once runs; ? for number?
+         waiting/total parties of a barrier; 1 while a Once runs;
+         used/burst of a rate limiter; ? for number?
 WAITERS  owners in queues, or clients that listen, which they still do for some
          seconds after their last wait
 TTL      time until the key expires, unless it is renewed
@@ -24,7 +25,7 @@ HELD BY  the first holder of a lock, and how many more; sem inspect lists those
 func lsCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "ls",
-		Usage:     "list held locks, semaphores, closed latches, barriers and each Once",
+		Usage:     "list held locks, semaphores, latches and other objects",
 		ArgsUsage: "[PREFIX]",
 		Description: `Lists all objects whose names begin with PREFIX, sorted by name. It scans all keys of
 the server in small batches, including keys that are not objects.
@@ -116,11 +117,13 @@ type objectReply struct {
 	Waiters     int    `json:"waiters"`
 	Queued      int    `json:"queued"`
 	Listeners   int    `json:"listeners"`
-	Available   *int   `json:"available,omitempty"` // of a semaphore
+	Available   *int   `json:"available,omitempty"` // of a semaphore or a rate limiter
 	Permits     *int   `json:"permits,omitempty"`
 	Left        *int64 `json:"left,omitempty"`    // of a latch, and parties that a barrier waits for
 	Parties     *int   `json:"parties,omitempty"` // of a barrier
 	Value       *int64 `json:"value,omitempty"`   // of a number
+	Rate        string `json:"rate,omitempty"`    // of a rate limiter
+	Burst       *int   `json:"burst,omitempty"`
 }
 
 func objectJSON(o latchkey.Object) objectReply {
@@ -133,6 +136,8 @@ func objectJSON(o latchkey.Object) objectReply {
 		reply.Left = &o.Count
 	case latchkey.KindBarrier:
 		reply.Left, reply.Parties = &o.Count, &o.Total
+	case latchkey.KindRate:
+		reply.Rate, reply.Available, reply.Burst = o.Rate.String(), &o.Available, &o.Total
 	case latchkey.KindNumber:
 		reply.Value = &o.Count
 	}

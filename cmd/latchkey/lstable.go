@@ -84,20 +84,22 @@ func holdersText(o latchkey.Object) string {
 		return "?"
 	}
 	text := strconv.FormatInt(holding(o), 10)
-	if o.Kind == latchkey.KindSemaphore || o.Kind == latchkey.KindBarrier {
+	if o.Kind == latchkey.KindSemaphore || o.Kind == latchkey.KindBarrier || o.Kind == latchkey.KindRate {
 		text += fmt.Sprintf("/%d", o.Total)
 	}
 	return text
 }
 
-// holding returns how many hold a lock or a permit, how many wait at a barrier, or the remaining
-// count of a latch.
+// holding returns how many hold a lock or a permit, how many wait at a barrier, the remaining count
+// of a latch, or how many requests a rate limiter counts.
 func holding(o latchkey.Object) int64 {
 	switch o.Kind {
 	case latchkey.KindBarrier:
 		return int64(o.Queued)
 	case latchkey.KindLatch:
 		return o.Count
+	case latchkey.KindRate:
+		return int64(o.Total - o.Available)
 	}
 	return int64(o.HolderCount)
 }
@@ -108,6 +110,9 @@ func heldBy(o latchkey.Object) string {
 	}
 	if isDone(o) {
 		return "done"
+	}
+	if o.Kind == latchkey.KindRate {
+		return o.Rate.String()
 	}
 	if len(o.Holders) == 0 {
 		return ""

@@ -1,5 +1,5 @@
-// Command latchkey shows the locks, semaphores, latches, barriers and each Once of this
-// module, and lets shell scripts use them.
+// Command latchkey shows the locks, semaphores and other objects of this module, and lets shell
+// scripts use them.
 //
 //	latchkey demo                                     workers, one lock, a death, a proof
 //	latchkey run NAME [flags] -- CMD [ARGS…]          run CMD while holding a lock
@@ -34,6 +34,8 @@
 //	                                                  wait until N programs wait
 //	latchkey barrier inspect NAME [--json]            show who waits at a barrier
 //	latchkey barrier reset NAME                       end the waits at a barrier
+//	latchkey rate NAME N/PERIOD [flags] -- CMD [ARGS…]
+//	                                                  run CMD when its turn comes
 //	latchkey help [COMMAND…]
 //	latchkey completion bash|zsh|fish|pwsh            write a script that completes command lines
 //	latchkey version
@@ -43,7 +45,7 @@
 //
 // # Exit codes
 //
-//	  0  done; run, sem run, cron and once return the command's own code, whatever it is;
+//	  0  done; run, sem run, cron, once and rate return the command's own code, whatever it is;
 //	     cron: the job runs elsewhere, unless --conflict-exit-code sets another code;
 //	     once: the command has succeeded, now or earlier
 //	  1  a proof of the demo failed
@@ -52,6 +54,7 @@
 //	 70  any other error, such as an object of another kind, or a latch that nobody
 //	     has set
 //	 75  run: the lock or permit was not acquired in time, try again later;
+//	     rate: the turn does not come in time;
 //	     latch wait: the latch was not open in time; leader: nobody leads;
 //	     inspect --exit-code: the lock is free, or the semaphore is not set;
 //	     barrier wait: not all had arrived in time
@@ -105,6 +108,7 @@ func app(args []string) *cli.Command {
 			semCommand(args),
 			latchCommand(),
 			barrierCommand(),
+			rateCommand(args),
 			versionCommand(),
 			helpCommand(),
 		},
@@ -113,8 +117,8 @@ func app(args []string) *cli.Command {
 	return root
 }
 
-const rootDescription = `Shows the locks, elections, semaphores, latches, barriers and each Once of this library,
-and lets shell scripts use them. Start with:
+const rootDescription = `Shows the locks, elections, semaphores and other objects of this library, and lets
+shell scripts use them. Start with:
 
   latchkey demo
   latchkey run backup -- ./backup.sh

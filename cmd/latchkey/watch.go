@@ -116,6 +116,8 @@ func changeText(o latchkey.Object) string {
 		return fmt.Sprintf("remaining count: %d, %s", o.Count, waiting)
 	case latchkey.KindBarrier:
 		return fmt.Sprintf("parties: %d, arrived: %d, %s", o.Total, o.Queued, waiting)
+	case latchkey.KindRate:
+		return limiterText(o)
 	case latchkey.KindNumber:
 		return fmt.Sprintf("number: %d, %s", o.Count, waiting)
 	}

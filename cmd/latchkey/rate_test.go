@@ -1,0 +1,100 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/latchkey-go/latchkey"
+	"github.com/latchkey-go/latchkey/latchkeytest"
+)
+
+// Commands start when their turns come, and end with their own codes.
+func TestRateRunsInTurn(t *testing.T) {
+	t.Parallel()
+	server := latchkeytest.NewServer(t)
+	began := time.Now()
+	for range 4 {
+		got := latchkeyCLI(t, server, "rate", "api", "10/s", "--burst", "1", "--", "sh", "-c", "echo done; exit 3")
+		require.Equal(t, result{stdout: "done\n", code: 3}, got)
+	}
+	assert.GreaterOrEqual(t, time.Since(began), 290*time.Millisecond)
+	assert.Equal(t, exitNotFound, latchkeyCLI(t, server, "rate", "api", "10/s", "--", "no-such-command").code)
+}
+
+// A command whose turn does not come in time does not start.
+func TestRateGivesUp(t *testing.T) {
+	t.Parallel()
+	server := latchkeytest.NewServer(t)
+	run := func(flags ...string) result {
+		return latchkeyCLI(t, server, append(append([]string{"rate", "api", "2/h"}, flags...), "--", "echo", "runs")...)
+	}
+	require.Equal(t, result{stdout: "runs\n"}, run())
+	require.Equal(t, result{stdout: "runs\n"}, run("-n"))
+	assert.Equal(t, result{stderr: "latchkey: \"api\": too many requests\n", code: exitNotAcquired}, run("--no-wait"))
+	got := run("--wait", "1m")
+	assert.Equal(t, exitNotAcquired, got.code)
+	assert.Regexp(t, `^latchkey: "api": too many requests: its turn is in (30m|29m[0-9.]+s)\n$`, got.stderr)
+
+	waiting := invoke(t, server, "rate", "api", "2/h", "--", "echo", "runs")
+	reserved := func(n int) func() bool {
+		return func() bool {
+			o, err := server.Client().Inspect(t.Context(), "api")
+			return err == nil && o.Available == -n
+		}
+	}
+	eventually(t, "it waits", reserved(1))
+	require.NoError(t, waiting.Process.Signal(syscall.SIGTERM))
+	assert.Equal(t, result{code: exitSignalled + int(syscall.SIGTERM)}, waiting.end())
+	eventually(t, "its turn is given back", reserved(0))
+}
+
+// A limiter is shown by the commands that show objects, and --set changes the rate of all.
+func TestRateIsShown(t *testing.T) {
+	t.Parallel()
+	server := latchkeytest.NewServer(t)
+	require.Zero(t, latchkeyCLI(t, server, "rate", "api", "3/h", "--burst", "2", "--", "true").code)
+	assert.Contains(t, latchkeyCLI(t, server, "inspect", "api").stdout, "  what     a rate limiter, rate: 3/1h burst 2, 1 of 2 available\n")
+	var shown objectReply
+	require.NoError(t, json.Unmarshal([]byte(latchkeyCLI(t, server, "inspect", "--json", "api").stdout), &shown))
+	assert.Equal(t, []any{"rate", "3/1h burst 2", 1, 2}, []any{shown.Kind, shown.Rate, *shown.Available, *shown.Burst})
+	table := strings.Split(latchkeyCLI(t, server, "ls").stdout, "\n")
+	assert.Regexp(t, `^api +rate +1/2 +0 +\S+ +3/1h burst 2$`, table[1])
+
+	require.Equal(t, result{}, latchkeyCLI(t, server, "rate", "api", "100/30s", "--set"))
+	o, err := server.Client().Inspect(t.Context(), "api")
+	require.NoError(t, err)
+	assert.Equal(t, latchkey.Rate{N: 100, Per: 30 * time.Second, Burst: 100}, o.Rate)
+	assert.Equal(t, "rate: 100/30s, 99 of 100 available", changeText(o))
+	require.Equal(t, result{}, latchkeyCLI(t, server, "rate", "api", "own", "--set"))
+	require.Zero(t, latchkeyCLI(t, server, "rate", "api", "3/h", "--burst", "2", "--", "true").code)
+	assert.Equal(t, exitNotAcquired, latchkeyCLI(t, server, "rate", "api", "3/h", "--burst", "2", "-n", "--", "true").code)
+}
+
+func TestRateUsage(t *testing.T) {
+	t.Parallel()
+	server := latchkeytest.NewServer(t)
+	hold(t, server.Client().NewLock("a lock"))
+	for want, args := range map[string][]string{
+		"rate needs a NAME and a rate such as 10/s before --": {"api", "--", "true"},
+		"rate needs a command, or --set":                      {"api", "10/s"},
+		`"ten/s" is not a rate`:                               {"api", "ten/s", "--", "true"},
+		`"10/fortnight" is not a rate`:                        {"api", "10/fortnight", "--", "true"},
+		`"own" is not a rate`:                                 {"api", "own", "--", "true"},
+		"a rate of 0 requests, want at least 1":               {"api", "0/s", "--", "true"},
+		"--burst 0: must be 1 to 2147483647":                  {"api", "1/s", "--burst", "0", "--", "true"},
+		`"a lock": the key is a lock, not a rate limiter`:     {"a lock", "1/s", "--", "true"},
+	} {
+		got := latchkeyCLI(t, server, append([]string{"rate"}, args...)...)
+		assert.NotZero(t, got.code, args)
+		assert.Contains(t, got.stderr, want)
+		assertOneLine(t, got.stderr)
+	}
+}
