@@ -61,23 +61,28 @@ func rateAction(ctx context.Context, cmd *cli.Command, args []string) error {
 		return usageError("rate needs a command, or --set: latchkey rate NAME 10/s -- CMD [ARGS…]")
 	}
 	name := before[0]
+	if set && before[1] == "own" {
+		return setRate(ctx, cmd, name, latchkey.Rate{})
+	}
 	rate, err := rateOf(before[1], cmd.Int("burst"))
 	switch {
-	case set && before[1] == "own":
-		rate, err = latchkey.Rate{}, nil
-		fallthrough
-	case set && err == nil:
-		return atServer(ctx, cmd, func(ctx context.Context, client *latchkey.Client) error {
-			own := latchkey.Rate{N: 1, Per: time.Second} // of this call, which no request uses
-			return libraryError(client.NewRateLimiter(name, own).SetRate(ctx, rate))
-		})
 	case err != nil:
 		return err
+	case set:
+		return setRate(ctx, cmd, name, rate)
 	}
 	if err = executable(argv[0]); err != nil {
 		return err
 	}
 	return waitAndRun(ctx, cmd, argv, name, rate)
+}
+
+// setRate sets the rate for all programs, or removes it.
+func setRate(ctx context.Context, cmd *cli.Command, name string, rate latchkey.Rate) error {
+	return atServer(ctx, cmd, func(ctx context.Context, client *latchkey.Client) error {
+		own := latchkey.Rate{N: 1, Per: time.Second} // which no request uses
+		return libraryError(client.NewRateLimiter(name, own).SetRate(ctx, rate))
+	})
 }
 
 // waitAndRun runs a command when its turn comes.
@@ -132,17 +137,17 @@ func (d *rateDoor) enter(ctx context.Context, _ ...latchkey.WaitOption) (guard, 
 func (d *rateDoor) tryEnter(ctx context.Context) (guard, error) {
 	allowed, err := d.limiter.Allow(ctx)
 	if err == nil && !allowed {
-		err = noTurnNow{d.limiter.Name()}
+		err = noTurnError{d.limiter.Name()}
 	}
 	d.refusal = err
 	return turnGuard{}, err
 }
 
-// noTurnNow is the ErrNotAcquired of a command that does not wait.
-type noTurnNow struct{ name string }
+// noTurnError is the ErrNotAcquired of a command that does not wait.
+type noTurnError struct{ name string }
 
-func (e noTurnNow) Error() string { return fmt.Sprintf("%q: too many requests", e.name) }
-func (noTurnNow) Unwrap() error   { return latchkey.ErrNotAcquired }
+func (e noTurnError) Error() string { return fmt.Sprintf("%q: too many requests", e.name) }
+func (noTurnError) Unwrap() error   { return latchkey.ErrNotAcquired }
 
 // turnGuard is a turn: it has been used when the command starts, so it cannot be lost.
 type turnGuard struct{}
