@@ -5,6 +5,7 @@ import (
 	"os"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -64,6 +65,27 @@ func BenchmarkMutex(b *testing.B) {
 	c := benchClient(b)
 	each(b, func(key string) func(context.Context) error { return pair(c.NewMutex(key)) })
 }
+
+// BenchmarkAllow measures a request that goes, and BenchmarkAllowFloor its script without the library.
+func BenchmarkAllow(b *testing.B) {
+	c := benchClient(b)
+	each(b, func(key string) func(context.Context) error {
+		l := c.NewRateLimiter(key, manyRequests)
+		return func(ctx context.Context) error { _, err := l.Allow(ctx); return err }
+	})
+}
+
+func BenchmarkAllowFloor(b *testing.B) {
+	c := benchClient(b)
+	each(b, func(key string) func(context.Context) error {
+		keys, args := []string{key}, []string{keyspace.Rate(manyRequests).Text(), "1", "0"}
+		return func(ctx context.Context) error {
+			return script.RateTake.Send(ctx, c.engine().Rueidis, keys, args).Error()
+		}
+	})
+}
+
+var manyRequests = Rate{N: 1_000_000_000, Per: time.Second, Burst: 1_000_000_000}
 
 func pair(l Locker) func(context.Context) error {
 	return func(ctx context.Context) error {

@@ -8,6 +8,27 @@ import (
 	"github.com/latchkey-go/latchkey"
 )
 
+// limiterSteps use a rate limiter whose burst is used up after the first step.
+func limiterSteps(c *counting) ([]step, error) {
+	rate := latchkey.Rate{N: 1, Per: time.Hour}
+	round := 0
+	var l *latchkey.RateLimiter
+	var r *latchkey.Reservation
+	return []step{
+		{"", func() error {
+			round++
+			l = c.one.NewRateLimiter(fmt.Sprint("limiter:", round), rate)
+			return nil
+		}},
+		{"Allow", func() error { _, err := l.Allow(c.ctx); return err }},
+		{"Allow, refused", func() error { _, err := l.Allow(c.ctx); return err }},
+		{"Reserve", func() (err error) { r, err = l.Reserve(c.ctx); return err }},
+		{"Cancel", func() error { return r.Cancel(c.ctx) }},
+		{"SetRate", func() error { return l.SetRate(c.ctx, rate) }},
+		{"Inspect", func() error { _, err := l.Inspect(c.ctx); return err }},
+	}, nil
+}
+
 // barrierSteps use a barrier that is complete at once.
 func barrierSteps(c *counting) ([]step, error) {
 	b := c.one.NewBarrier("barrier1", 1)

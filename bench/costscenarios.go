@@ -56,6 +56,7 @@ func scenarios() []scenario {
 		}).alone, false},
 		scenario{"Semaphore", semaphoreSteps, false}, scenario{"PermitSemaphore", permitSteps, false},
 		scenario{"FairSemaphore", fairPermitSteps, false}, scenario{"CountDownLatch", latchSteps, false},
+		scenario{"RateLimiter", limiterSteps, false},
 		scenario{"Barrier of 1", barrierSteps, false}, scenario{"Barrier of 2", barrierOfTwoSteps, true},
 		scenario{"Election", electionSteps, false}, scenario{"Election", candidateSteps, true},
 		scenario{"Objects", objectSteps, false})

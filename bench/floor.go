@@ -19,7 +19,8 @@ type floor struct{}
 func (floor) Name() string { return "floor" }
 
 func (floor) About() string {
-	return "raw rueidis: SET NX PX, a script that deletes and publishes, BLPOP for the fair lock and the semaphore; not a lock to use"
+	return "raw rueidis: SET NX PX, a script that deletes and publishes, BLPOP for the fair lock and the semaphore, " +
+		"Latchkey's own script for the rate limiter; not a lock to use"
 }
 
 func (floor) Commands() []string { return []string{"set", "rpush"} }

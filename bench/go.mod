@@ -6,6 +6,7 @@ replace github.com/latchkey-go/latchkey => ../
 
 require (
 	github.com/bsm/redislock v0.9.4
+	github.com/go-redis/redis_rate/v10 v10.0.1
 	github.com/go-redsync/redsync/v4 v4.17.0
 	github.com/google/uuid v1.6.0
 	github.com/latchkey-go/latchkey v0.0.0

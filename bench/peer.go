@@ -84,6 +84,7 @@ func peers() []Peer {
 		redislockPeer{name: "redislock", delay: 100 * time.Millisecond},
 		redislockPeer{name: "redislock-5ms", delay: shortDelay},
 		rueidislockPeer{},
+		redisRatePeer{},
 		redisson{},
 	}
 }

@@ -166,7 +166,7 @@ func TestBarsOfLatchkeyAreMarked(t *testing.T) {
 	for _, b := range p.Bars {
 		classes = append(classes, b.Class)
 	}
-	assert.Equal(t, []string{"", "ours", "ours", "ours", "", "", "", "", ""}, classes)
+	assert.Equal(t, []string{"", "ours", "ours", "ours", "", "", "", "", "", ""}, classes)
 }
 
 // drawRates returns the plot of peers with these values, and the lengths of its bars.

@@ -23,7 +23,7 @@ type redisson struct{}
 func (redisson) Name() string { return "redisson" }
 
 func (redisson) About() string {
-	return "Redisson " + redissonVersion() + " in a JVM, defaults (RLock, RFairLock, RReadWriteLock, RSemaphore); " +
+	return "Redisson " + redissonVersion() + " in a JVM, defaults (RLock, RFairLock, RReadWriteLock, RSemaphore, RRateLimiter); " +
 		"few connections and shared threads in clients-*"
 }
 

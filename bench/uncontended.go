@@ -7,8 +7,11 @@ import (
 	"time"
 )
 
-// uncontended runs goroutines of one client that each acquire and release a lock of their own.
-func uncontended(e *env, goroutines int) (Metrics, error) {
+// uncontended runs goroutines of one client that each use an object of their own: newUse returns a
+// function that uses the object with a key once.
+func uncontended(
+	e *env, goroutines int, newUse func(c Client, key string) (func(ctx context.Context) error, error),
+) (Metrics, error) {
 	client, err := e.open()
 	if err != nil {
 		return nil, err
@@ -16,9 +19,12 @@ func uncontended(e *env, goroutines int) (Metrics, error) {
 	w := &window{env: e, limit: drainLimit}
 	pairs := make([][]time.Duration, goroutines)
 	for i := range pairs {
-		key := fmt.Sprint("alone:", i)
+		use, err := newUse(client, fmt.Sprint("alone:", i))
+		if err != nil {
+			return nil, err
+		}
 		w.start(func(ctx context.Context) (err error) {
-			pairs[i], err = acquireAndRelease(ctx, w, client, key)
+			pairs[i], err = useAgain(ctx, w, use)
 			return err
 		})
 	}
@@ -34,22 +40,29 @@ func uncontended(e *env, goroutines int) (Metrics, error) {
 	return m, nil
 }
 
-// acquireAndRelease acquires and releases the lock until the window ends. It returns the time of
-// each pair that lies in the measured time.
-func acquireAndRelease(ctx context.Context, w *window, l Locker, key string) ([]time.Duration, error) {
-	var pairs []time.Duration
-	for !w.ended() {
-		measured, start := w.measuring(), time.Now()
-		release, err := l.Lock(ctx, key)
+// acquireAndRelease returns a function that acquires and releases a lock.
+func acquireAndRelease(c Client, key string) (func(ctx context.Context) error, error) {
+	return func(ctx context.Context) error {
+		release, err := c.Lock(ctx, key)
 		if err == nil {
 			err = release(ctx)
 		}
-		if err != nil {
+		return err
+	}, nil
+}
+
+// useAgain uses an object until the window ends. It returns the time of each use that lies in the
+// measured time.
+func useAgain(ctx context.Context, w *window, use func(ctx context.Context) error) ([]time.Duration, error) {
+	var times []time.Duration
+	for !w.ended() {
+		measured, start := w.measuring(), time.Now()
+		if err := use(ctx); err != nil {
 			return nil, err
 		}
 		if measured && w.measuring() {
-			pairs = append(pairs, time.Since(start))
+			times = append(times, time.Since(start))
 		}
 	}
-	return pairs, nil
+	return times, nil
 }

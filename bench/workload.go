@@ -102,14 +102,22 @@ func workloads() []Workload {
 		manyClients("clients-lock", "Many clients: 8, 100 and 400 clients on one lock", exclusive{}),
 		manyClients("clients-semaphore", "Many clients: 8, 100 and 400 clients on a semaphore of 8 permits", permits{}),
 	}
-	return append(list, wakeupWorkload(), heldWorkload(), waitingWorkload())
+	return append(list, wakeupWorkload(), heldWorkload(), waitingWorkload(),
+		limiting("limiter-1", "Rate limiter: 1 goroutine asks", 1),
+		limiting("limiter-64", "Rate limiter: 64 goroutines of one client, each asks one of its own", 64))
 }
 
 func alone(name, title string, goroutines int) Workload {
 	return Workload{
 		Name: name, Title: title, Primary: "grants/s", Columns: aloneColumns,
-		Run: func(e *env) (Metrics, error) { return uncontended(e, goroutines) },
+		Run: func(e *env) (Metrics, error) { return uncontended(e, goroutines, acquireAndRelease) },
 	}
+}
+
+func limiting(name, title string, goroutines int) Workload {
+	w := alone(name, title, goroutines)
+	w.Run = func(e *env) (Metrics, error) { return uncontended(e, goroutines, askLimiter) }
+	return w
 }
 
 func contest(name, title string, clients, each int, k kind) Workload {

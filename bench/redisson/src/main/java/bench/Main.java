@@ -33,6 +33,8 @@ final class Main {
             case "uncontended-1" -> Alone.run(order, 1);
             case "uncontended-64" -> Alone.run(order, 64);
             case "uncontended-256" -> Alone.run(order, 256);
+            case "limiter-1" -> Alone.limit(order, 1);
+            case "limiter-64" -> Alone.limit(order, 64);
             case "contended-1x16" -> new Contest(order, Kind.EXCLUSIVE).run(1, 16);
             case "contended-8x4" -> new Contest(order, Kind.EXCLUSIVE).run(8, 4);
             case "fair" -> new Contest(order, Kind.FAIR).run(8, 4);
