@@ -14,7 +14,8 @@ import (
 var (
 	// ErrNotAcquired means that another owner has the lock: it was busy when the call tried it, or
 	// until the context ended or the time of [Wait] was over. From a [Barrier] it means that not
-	// all parties had arrived by then. The caller holds nothing. No error matches both
+	// all parties had arrived by then, from a [RateLimiter] that its turn had not come, or would
+	// come too late. The caller holds nothing. No error matches both
 	// ErrNotAcquired and ErrUnavailable.
 	ErrNotAcquired = fault.ErrNotAcquired
 

@@ -32,9 +32,9 @@ const (
 	// undone; or the client removed what a lost hold had left on the server.
 	EventUndone EventType = EventType(report.Undone)
 	// EventGaveUp: a call ended after Wait without success; Err is what it returned. It is also
-	// sent for a try, for the Await of a latch or a barrier, and for a MultiLock in addition to its
-	// members. It is not sent for a call that failed with ErrInvalid or ErrClosed before it began.
-	// The call of a context that had already ended gives up at once.
+	// sent for a try, for a rate limiter, for the Await of a latch or a barrier, and for a
+	// MultiLock in addition to its members. It is not sent for a call that failed with ErrInvalid
+	// or ErrClosed before it began. The call of a context that had already ended gives up at once.
 	EventGaveUp EventType = EventType(report.GaveUp)
 	// EventRenewalFailed: a renewal was not confirmed, for the reason Err, as in EventAttempt. The
 	// lease continues, and the renewal is repeated. If the lease ends first, EventLost follows.
@@ -42,7 +42,7 @@ const (
 	// EventCountedDown: this client counted a latch down. Count is what remains.
 	EventCountedDown EventType = EventType(report.CountedDown)
 	// EventOpened: an Await found its latch open, or its barrier complete, or a Do found its Once done,
-	// after Wait.
+	// or a rate limiter let Count requests go or reserved them, after Wait.
 	EventOpened EventType = EventType(report.Opened)
 )
 

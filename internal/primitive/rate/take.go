@@ -37,10 +37,10 @@ func (l *Limiter) Allow(ctx context.Context, n int) (bool, error) {
 	case err != nil:
 		return false, t.failed(ctx, err)
 	case wait > 0:
-		l.ObserveCall(t.parent, report.Acquired, n, t.began, tooMany(wait))
+		l.ObserveCall(t.parent, report.Opened, n, t.began, tooMany(wait))
 		return false, nil
 	}
-	l.ObserveCall(t.parent, report.Acquired, n, t.began, nil)
+	l.ObserveCall(t.parent, report.Opened, n, t.began, nil)
 	return true, nil
 }
 
@@ -58,7 +58,7 @@ func (l *Limiter) Reserve(ctx context.Context, n int) (*Reservation, error) {
 	if err != nil {
 		return nil, t.failed(ctx, err)
 	}
-	l.ObserveCall(t.parent, report.Acquired, n, t.began, nil)
+	l.ObserveCall(t.parent, report.Opened, n, t.began, nil)
 	return l.Reserved(g), nil
 }
 
@@ -70,18 +70,13 @@ func (l *Limiter) Wait(ctx context.Context, n int) error {
 	}
 	defer l.Client.Done()
 	g, err := t.reserve(ctx)
-	for err == nil && time.Until(g.Due) > 0 {
-		if err = retry.Rest(ctx, l.Client.Closing, time.Until(g.Due)); err != nil {
-			l.giveBack(g)
-			if !errors.Is(err, fault.ErrClosed) {
-				err = errors.Join(tooMany(time.Until(g.Due)), err)
-			}
-		}
+	if err == nil {
+		err = t.rest(ctx, g)
 	}
 	if err != nil {
 		return t.failed(ctx, err)
 	}
-	l.ObserveCall(t.parent, report.Acquired, n, t.began, nil)
+	l.ObserveCall(t.parent, report.Opened, n, t.began, nil)
 	return nil
 }
 
@@ -130,6 +125,23 @@ func (t *taking) reserve(ctx context.Context) (Grant, error) {
 			return g, errors.Join(err, ended)
 		}
 	}
+}
+
+// rest waits until the requests may go, or gives them back.
+func (t *taking) rest(ctx context.Context, g Grant) error {
+	var mark line.Mark
+	defer mark.End()
+	for wait := time.Until(g.Due); wait > 0; wait = time.Until(g.Due) {
+		mark.Begin(t.Client.Waiting.Counts, t.Kind)
+		if err := retry.Rest(ctx, t.Client.Closing, wait); err != nil {
+			t.giveBack(g)
+			if errors.Is(err, fault.ErrClosed) {
+				return err
+			}
+			return errors.Join(tooMany(time.Until(g.Due)), err)
+		}
+	}
+	return nil
 }
 
 // send asks once for the requests. It returns when they may go, or how long they would have to
