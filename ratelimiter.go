@@ -69,7 +69,7 @@ func (l *RateLimiter) Wait(ctx context.Context) error { return l.inside.Wait(ctx
 // they may go now.
 //
 // If their turn comes after the deadline of ctx, WaitN returns at once, reserves nothing, and the
-// error matches ErrNotAcquired. If ctx ends or the client is closed during the wait, they are given
+// error matches ErrNotAcquired, and ErrUnknownOutcome too if an earlier attempt was not answered. If ctx ends or the client is closed during the wait, they are given
 // back in the background, as by [Reservation.Cancel]; the error matches ErrNotAcquired and that of
 // ctx, or ErrClosed. While the server is in trouble, WaitN retries until ctx ends. The other errors
 // are those of AllowN.

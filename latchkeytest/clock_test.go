@@ -188,3 +188,16 @@ func TestLabelsInABubble(t *testing.T) {
 		}
 	})
 }
+
+// In a bubble, a rate limiter lets requests through by the clock of the bubble.
+func TestRateLimiterInABubble(t *testing.T) {
+	defer limitRealTime()()
+	synctest.Test(t, func(t *testing.T) {
+		budget := latchkeytest.NewServer(t).Client().NewRateLimiter("api", latchkey.Rate{N: 1, Per: time.Hour})
+		began := time.Now()
+		for range 4 {
+			require.NoError(t, budget.Wait(t.Context()))
+		}
+		require.InDelta(t, 3*time.Hour, time.Since(began), float64(time.Second))
+	})
+}

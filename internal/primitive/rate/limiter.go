@@ -68,15 +68,16 @@ func (l *Limiter) settingCall(o *undo.Operation, wanted string) script.Call {
 	return script.NewCall(script.RateSet, []string{l.Names.Key, o.Record}, o.Number, l.own, wanted)
 }
 
-// explain returns the error of a call that the server did not answer, or refused.
+// explain puts the sentinel error for err in front of it. doubt says that an attempt was not
+// answered, which does not matter if the server refuses every such request.
 func (l *Limiter) explain(ctx context.Context, n int, doubt bool, err error) []error {
-	switch {
-	case doubt:
-		return []error{fault.ErrUnknownOutcome, err}
+	switch refused := script.IsFinal(err) && !errors.Is(err, fault.ErrClosed); {
 	case outcome.HasCode(err, "LATCHKEY_BURST"):
 		_, burst, _ := strings.Cut(err.Error(), "LATCHKEY_BURST ")
 		burst, _, _ = strings.Cut(burst, " ")
 		return []error{fault.Invalid("%d requests are more than the burst of %s that is set", n, burst)}
+	case doubt && !refused:
+		return append([]error{fault.ErrUnknownOutcome}, script.Explain(err)...)
 	}
 	return script.Explain(l.Client.Inspector.WrongKind(ctx, l.Names, l.Kind, err))
 }

@@ -148,7 +148,7 @@ func (t *taking) rest(ctx context.Context, g Grant) error {
 // wait, if that is longer than they may.
 func (t *taking) send(ctx context.Context, longest time.Duration) (g Grant, wait time.Duration, err error) {
 	a, err := t.Client.Send(ctx, t.TakingCall(t.n, longest))
-	t.doubt = t.doubt || err != nil && a.Doubt
+	t.doubt = t.doubt || a.Doubt
 	if err != nil {
 		return g, 0, err
 	}
