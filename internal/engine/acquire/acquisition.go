@@ -197,8 +197,12 @@ func (a *Acquisition) Start() {
 			a.Since = a.Lock.Client.Clock()
 		}
 	}
-	if a.Ownership == nil {
-		a.Ownership, a.Others = a.Lock.Spec.Fresh(a)
+	switch fresh := a.Lock.Spec.Fresh; {
+	case a.Ownership != nil:
+	case fresh != nil:
+		a.Ownership, a.Others = fresh(a)
+	default:
+		a.Ownership = ownership.Fresh(&a.Lock.Lock)
 	}
 }
 

@@ -30,7 +30,7 @@ func (a *Acquisition) Attempt(ctx context.Context, round int) (left time.Duratio
 	}
 	a.Start()
 	o := a.Ownership
-	if o.Spec.HandsOver {
+	if o.Entry != nil {
 		switch begun, known := a.takeGrant(); {
 		case begun:
 			a.observeAttempt(nil)

@@ -45,10 +45,11 @@ type Spec struct {
 	*ownership.Spec
 
 	Attempts Attempts
-	// Resolve finds the ownership, possibly shared with other calls, that an acquisition is for;
-	// nil means a new owner.
+	// Resolve finds the ownership, possibly shared with other calls, that an acquisition is for, or
+	// returns nil for a new owner. It is nil for the kinds whose locks have one side.
 	Resolve func(context.Context, *Acquisition) (*ownership.Ownership, error)
-	// Fresh makes the ownership of a new owner, and others that begin together with it.
+	// Fresh makes the ownership of a new owner, and others that begin together with it. It is nil
+	// for the kinds of which a call acquires one.
 	Fresh func(*Acquisition) (o *ownership.Ownership, others []*ownership.Ownership)
 	// Wait makes attempts until one acquires. It is nil for the kinds whose acquisitions wait in
 	// one line for each key.

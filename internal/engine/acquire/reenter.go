@@ -5,8 +5,11 @@ import (
 	"errors"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
+	"github.com/latchkey-go/latchkey/internal/base/identity"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/owners"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/transport"
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
@@ -23,7 +26,7 @@ func (a *Acquisition) reenter(ctx context.Context) (*hold.Handle, error) {
 		if ctx.Err() != nil {
 			return nil, fault.ContextError(ctx)
 		}
-		o, err := a.Lock.Spec.Resolve(ctx, a)
+		o, err := a.resolve(ctx)
 		if o == nil {
 			return nil, err
 		}
@@ -49,6 +52,48 @@ func (a *Acquisition) reenter(ctx context.Context) (*hold.Handle, error) {
 			return nil, outcome.StoppedAfter(err, stopped)
 		}
 	}
+}
+
+// resolve finds the ownership that the call is for: that of an explicit owner, of the hold on the
+// context, or of the owner on the context. Without any of them it returns nil: the call needs a
+// fresh owner. Each permit has its own.
+func (a *Acquisition) resolve(ctx context.Context) (*ownership.Ownership, error) {
+	p, owner := a.Lock, a.As
+	switch {
+	case p.Spec.Resolve != nil:
+		return p.Spec.Resolve(ctx, a)
+	case p.Spec.Permit:
+		return nil, nil //nolint:nilnil // no owner is not an error
+	}
+	if owner.IsZero() {
+		if h := HoldFrom(ctx, &p.Lock, ""); h != nil {
+			a.Under = &h.Item
+			return h.Ownership, p.mayEnter(h.Ownership)
+		}
+	}
+	if owner.IsZero() && p.Spec.Reentrant {
+		var err error
+		if owner, err = identity.OwnerFrom(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if owner.IsZero() {
+		return nil, nil //nolint:nilnil // no owner is not an error
+	}
+	o := owners.Of(p.Client).Find(&p.Lock, owner)
+	return o, p.mayEnter(o)
+}
+
+// mayEnter refuses an acquisition that could only wait for itself, or that would mix two kinds of
+// lock.
+func (p *Lock) mayEnter(o *ownership.Ownership) error {
+	switch {
+	case o.Spec.Family != p.Spec.Family:
+		return fault.WrongKind(keyspace.Noun(p.Spec.Stored), keyspace.Noun(o.Spec.Stored), nil)
+	case !p.Spec.Reentrant && o.Live():
+		return fault.Invalid("%s is not re-entrant, and the context carries a hold of it", keyspace.Noun(p.Spec.Family))
+	}
+	return nil
 }
 
 // lockSendMu waits for another call of the same owner. A call that uses the lock, or reads for an

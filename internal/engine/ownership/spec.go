@@ -26,7 +26,6 @@ type Spec struct {
 	Passes    bool          // its release passes it on to another owner: see passing.go, and internal/engine/queue
 	Public    bool          // the program may know its owners from the start
 	Along     bool          // several goroutines of a client may share an ownership of it: see readalong.go
-	HandsOver bool          // its release may grant it to a waiting owner
 	// GrantMark is the letter by which entries in the queue and grants name it, or "" for a lock in
 	// a hash: see lua/queue/hand_over.lua.
 	GrantMark string

@@ -55,11 +55,9 @@ var Spec = &acquire.Spec{
 		Protocol: lock.Hash{},
 		Renew:    script.Renew, Renewals: renewal.MostInBatch,
 		Fenced: true, Public: true,
-		Passes: true, HandsOver: true,
+		Passes: true,
 	},
 	Attempts: lock.Hash{},
-	Resolve:  acquire.ResolveOwner,
-	Fresh:    acquire.FreshOwner,
 }
 
 // Channel is the channel for observers of an election. It differs from the channel of the

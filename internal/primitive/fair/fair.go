@@ -50,11 +50,9 @@ func newQueues(c *core.Parts) (q *Queues, atClose func()) {
 			Protocol: p,
 			Renew:    script.Renew, Renewals: renewal.MostInBatch,
 			Reentrant: true,
-			HandsOver: true, GrantMark: "f",
+			GrantMark: "f",
 		},
 		Attempts: p,
-		Resolve:  acquire.ResolveOwner,
-		Fresh:    acquire.FreshOwner,
 		Wait:     q.Waiters.Wait,
 	}
 	q.fenced = q.plain.Copy()

@@ -17,11 +17,9 @@ var Reentrant = &acquire.Spec{
 		Protocol: Hash{},
 		Renew:    script.Renew, Renewals: renewal.MostInBatch,
 		Reentrant: true,
-		Passes:    true, HandsOver: true,
+		Passes:    true,
 	},
 	Attempts: Hash{},
-	Resolve:  acquire.ResolveOwner,
-	Fresh:    acquire.FreshOwner,
 }
 
 // Fenced is the re-entrant lock with fencing tokens.
@@ -31,11 +29,9 @@ var Fenced = &acquire.Spec{
 		Protocol: Hash{},
 		Renew:    script.Renew, Renewals: renewal.MostInBatch,
 		Reentrant: true, Fenced: true,
-		Passes: true, HandsOver: true,
+		Passes: true,
 	},
 	Attempts: Hash{},
-	Resolve:  acquire.ResolveOwner,
-	Fresh:    acquire.FreshOwner,
 }
 
 // Spin is the spec of the re-entrant lock, except that it waits by back-off: pause returns how long
@@ -54,11 +50,9 @@ var Mutex = &acquire.Spec{
 		Protocol: String{},
 		Renew:    script.Renew, Renewals: renewal.MostInBatch,
 		Recipe: true,
-		Passes: true, HandsOver: true, GrantMark: "s",
+		Passes: true, GrantMark: "s",
 	},
 	Attempts: String{},
-	Resolve:  acquire.ResolveOwner,
-	Fresh:    acquire.FreshOwner,
 }
 
 // InHash is for giving back a lock that a client was granted and no longer wants: any lock in a

@@ -28,7 +28,6 @@ var Spec = &acquire.Spec{
 		Fenced: true, Public: true,
 	},
 	Attempts: &run{},
-	Resolve:  acquire.ResolveOwner,
 	Fresh:    freshRun,
 	Wait:     wait,
 }

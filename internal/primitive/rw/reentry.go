@@ -16,7 +16,8 @@ import (
 // the wire: a writer may read. The ownership that reads is then nested in the one that writes. Its
 // own number lets the server distinguish it from earlier ones. It may outlive the one that writes.
 
-// resolveSide is [acquire.ResolveOwner] for the sides of a read/write lock.
+// resolveSide finds the ownership that an acquisition of a side is for, or returns nil for a new
+// owner.
 func resolveSide(ctx context.Context, a *acquire.Acquisition) (*ownership.Ownership, error) {
 	p, owner := a.Lock, a.As
 	if owner.IsZero() {

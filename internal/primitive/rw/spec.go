@@ -26,7 +26,6 @@ var (
 		},
 		Attempts: readProtocol{},
 		Resolve:  resolveSide,
-		Fresh:    acquire.FreshOwner,
 		Ceiling:  signOfLife,
 	}
 	Write = &acquire.Spec{
@@ -36,11 +35,10 @@ var (
 			Renew:    script.RWRenew, Renewals: renewal.MostInBatch / 4, RenewEach: writeRenewals,
 			Side: keyspace.KindWrite, Line: line.Exclusive, Channel: Channel,
 			Reentrant: true,
-			Passes:    true, HandsOver: true, GrantMark: "w",
+			Passes:    true, GrantMark: "w",
 		},
 		Attempts: writeProtocol{},
 		Resolve:  resolveSide,
-		Fresh:    acquire.FreshOwner,
 		Ceiling:  signOfLife,
 	}
 )

@@ -44,10 +44,9 @@ func newQueues(c *core.Parts) (q *Queues, atClose func()) {
 			Line:      line.Exclusive, // whose front does not wait for a hold of this client to end
 			Channel:   Channel,
 			Permit:    true,
-			HandsOver: true, GrantMark: "p",
+			GrantMark: "p",
 		},
 		Attempts: Attempts{},
-		Resolve:  acquire.NoOwner,
 		Fresh:    freshPermits,
 		Wait:     q.Waiters.Wait,
 	}
