@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -32,15 +33,6 @@ type Answer struct {
 	DoubtGeneration nodes.Generation
 }
 
-// limit is when the time of a call is over. It counts from the beginning of the call, for a slot
-// among the commands in flight, the answer, and the repetitions.
-type limit struct {
-	at time.Time
-	// loose means that the caller waits on anyway. On a working connection the limit may then be
-	// exceeded by the time that it takes to notice a silent server.
-	loose bool
-}
-
 // Call sends a command until there is a definite answer, the server refuses for good, ctx ends,
 // stop closes, or the patience of the client is over. The error is the refusal, ErrClosed, or an
 // ErrUnavailable. An error together with Doubt means that the command may have been executed.
@@ -50,8 +42,13 @@ func (s *Sender) Call(ctx context.Context, stop <-chan struct{}, cmd Command, ke
 
 // Terms say how long a call may take, in addition to its context.
 type Terms struct {
-	Patience time.Duration // for the command and its repetitions together
-	Waits    bool          // the caller waits on when the patience is over
+	// Patience is for a slot among the commands in flight, the answer, and the repetitions together.
+	Patience time.Duration
+	// Waits means that the caller waits on anyway. On a working connection the patience may then be
+	// exceeded by the time that it takes to notice a silent server.
+	Waits bool
+
+	end time.Time // of the patience; set when the call begins
 }
 
 // CallOn is Call for as long as its terms say.
@@ -60,7 +57,7 @@ func (s *Sender) CallOn(
 ) (Answer, error) {
 	began, now := s.now()
 	a := Answer{FirstSent: began, Sent: began}
-	end := limit{now.Add(on.Patience), on.Waits}
+	on.end = now.Add(on.Patience)
 	var said error
 	for pause := retry.FirstPause; ; pause = min(2*pause, retry.LongPause) {
 		if ctx.Err() != nil {
@@ -69,7 +66,7 @@ func (s *Sender) CallOn(
 		if pause > retry.FirstPause {
 			a.Sent, _ = s.now()
 		}
-		message, sentIn, err := s.try(ctx, end, cmd, keys, args)
+		message, sentIn, err := s.try(ctx, on, cmd, keys, args)
 		err = silentOr(ctx, err)
 		if fewer := cmd.withoutOptional(keys, err); fewer != nil && a.KeysOmitted == nil {
 			keys, a.KeysOmitted = fewer, err
@@ -147,4 +144,121 @@ func restBeforeRetry(ctx context.Context, stop <-chan struct{}, pause, left time
 		return outcome.StoppedAfter(err, stopped)
 	}
 	return nil
+}
+
+// SendOnce sends a command once, and returns the outcome when it is answered or ctx ends. ctx must
+// have a deadline.
+func (s *Sender) SendOnce(ctx context.Context, cmd Command, keys, args []string) rueidis.RedisResult {
+	deadline, _ := ctx.Deadline()
+	result, _ := s.attempt(ctx, s.node(keys[0]), Terms{end: deadline}, cmd, keys, args)
+	return result
+}
+
+// try sends a command once, in a group or alone.
+func (s *Sender) try(
+	ctx context.Context, on Terms, cmd Command, keys, args []string,
+) (message rueidis.RedisMessage, sentIn nodes.Generation, err error) {
+	n := s.node(keys[0])
+	if s.mayGoTogether(&cmd, args) {
+		defer s.grouping.underWay.Add(-1)
+		if s.grouping.underWay.Add(1) >= groupFrom {
+			if r := s.tryTogether(ctx, n, on, cmd, keys, args); !r.alone {
+				return r.message, r.sentIn, r.err
+			}
+		}
+	}
+	result, sentIn := s.attempt(ctx, n, on, cmd, keys, args)
+	message, err = result.ToMessage()
+	return message, sentIn, err
+}
+
+// attempt sends a command once, alone, and returns when it is answered, ctx ends, or the time is
+// over. sentIn is NoGeneration if the command may be sent after that, or over another connection.
+func (s *Sender) attempt(
+	ctx context.Context, n *nodes.Node, on Terms, cmd Command, keys, args []string,
+) (result rueidis.RedisResult, sentIn nodes.Generation) {
+	cmd = cmd.firstTo(n)
+	if cmd.replication != nil {
+		return s.confirmed(ctx, n, on.end, cmd, slices.Clone(keys), slices.Clone(args)), nodes.NoGeneration
+	}
+	slots := cmd.slots(n)
+	slot, err := slots.Reserve(ctx, on.end)
+	if err != nil {
+		return rueidis.NewErrorResult(err), nodes.NoGeneration
+	}
+	sentIn, steady := n.Steady()
+	within := s.direct(ctx, on)
+	if slot.Probe || !steady || within == nil {
+		keys, args := slices.Clone(keys), slices.Clone(args)
+		return s.sendDetached(ctx, n, slots, slot, on.end, func(ctx context.Context) rueidis.RedisResult {
+			return s.deliver(ctx, cmd, keys, args)
+		}), nodes.NoGeneration
+	}
+	result = cmd.Send(within, s.Client, keys, args)
+	if within.Err() != nil && outcome.IsContextError(result.Error()) {
+		slots.Abandon()
+		return result, sentIn
+	}
+	slots.Finish(slot)
+	s.heard(n, sentIn, result)
+	return result, sentIn
+}
+
+// direct returns the context for sending a command on a working connection, such that rueidis
+// returns in time; or nil if there is none.
+func (s *Sender) direct(ctx context.Context, on Terms) context.Context {
+	deadline, bounded := ctx.Deadline()
+	switch {
+	case !s.CancelsPromptly:
+		return nil
+	case on.Waits, bounded && !deadline.After(on.end):
+		return ctx
+	case ctx.Done() == nil:
+		return s.ends.context(on.end, s.Patience)
+	}
+	return nil
+}
+
+// confirmed is attempt for a command that replicas have to confirm. Once the command has a slot,
+// the replicas get their full time, since the outcome would be in doubt otherwise.
+func (s *Sender) confirmed(
+	ctx context.Context, n *nodes.Node, end time.Time, cmd Command, keys, args []string,
+) rueidis.RedisResult {
+	free, err := cmd.replication.reserve(ctx, n, end)
+	if err != nil {
+		return rueidis.NewErrorResult(err)
+	}
+	slots := cmd.slots(n)
+	slot, err := slots.Reserve(ctx, end)
+	if err != nil {
+		free()
+		return rueidis.NewErrorResult(err)
+	}
+	slot = slot.Unheard() // it has its own connection
+	if least := time.Now().Add(cmd.replication.Patience()); end.Before(least) {
+		end = least
+	}
+	return s.sendDetached(ctx, n, slots, slot, end, func(ctx context.Context) rueidis.RedisResult {
+		defer free()
+		return s.deliver(ctx, cmd, keys, args)
+	})
+}
+
+// deliver sends a command, unless a harmless query finds the rueidis client closed. If that turns
+// out while a command is in flight, nobody knows whether it was executed. A command that is
+// withheld here was never sent.
+func (s *Sender) deliver(ctx context.Context, cmd Command, keys, args []string) rueidis.RedisResult {
+	if s.closed.Load() {
+		err := s.Client.Do(context.WithoutCancel(ctx), s.Client.B().Exists().Key(keys[0]).Build()).Error()
+		if errors.Is(err, rueidis.ErrClosing) {
+			return rueidis.NewErrorResult(outcome.ErrClientClosed)
+		}
+	}
+	if cmd.replication == nil {
+		return cmd.Send(ctx, s.Client, keys, args)
+	}
+	if ctx.Err() != nil { // this marks a delivery as passed: rueidis gets contexts derived from it
+		return rueidis.NewErrorResult(ctx.Err())
+	}
+	return cmd.replication.send(ctx, s, cmd, keys, args)
 }

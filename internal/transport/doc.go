@@ -9,8 +9,9 @@
 //
 // One command goes through these files:
 //
-//	call.go       repeats it until it is answered, and remembers whether it may be executed late
-//	attempt.go    sends it once: takes a slot among the commands in flight, and goes on without a silent server
+//	call.go       repeats it until it is answered, and remembers whether it may be executed late;
+//	              each time takes a slot among the commands in flight, and goes on without the
+//	              answer of a silent server
 //	groupsend.go  puts it into one script with others that are sent at the same moment
 //	command.go    sends a script by its digest, or as text to a server that does not know it (NOSCRIPT)
 //	delivery.go   lets the caller leave while the command is in flight

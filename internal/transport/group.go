@@ -84,21 +84,21 @@ func (m *groupMember) take() groupReply {
 
 // join adds a command to the open group, or opens one. It returns nil if the open group is not for
 // such a command.
-func (g *grouping) join(m *groupMember, end limit) (joined *group, isFirst bool) {
+func (g *grouping) join(m *groupMember, on Terms) (joined *group, isFirst bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.refused || g.abandoned > 0 { // the server may be silent
 		return nil, false
 	}
 	if g.open == nil || len(g.open.members) == groupSize {
-		g.open = &group{script: m.command.together, end: end.at, members: make([]*groupMember, 0, groupSize)}
+		g.open = &group{script: m.command.together, end: on.end, members: make([]*groupMember, 0, groupSize)}
 		isFirst = true
 	}
-	if g.open.script != m.command.together || g.open.end.Sub(end.at).Abs() > groupSpread {
+	if g.open.script != m.command.together || g.open.end.Sub(on.end).Abs() > groupSpread {
 		return nil, false
 	}
 	g.open.members = append(g.open.members, m)
-	g.open.loose = g.open.loose || end.loose
+	g.open.loose = g.open.loose || on.Waits
 	return g.open, isFirst
 }
 

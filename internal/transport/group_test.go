@@ -11,11 +11,11 @@ import (
 // Afterwards they do, whenever the callers left.
 func TestGrouping_while_a_caller_has_left(t *testing.T) {
 	var script GroupScript
-	command, end := script.Add(NewScript("return 1")), limit{at: time.Now()}
+	command, on := script.Add(NewScript("return 1")), Terms{end: time.Now()}
 	var g grouping
 	join := func() (*group, *groupMember) {
 		m := &groupMember{command: command}
-		joined, _ := g.join(m, end)
+		joined, _ := g.join(m, on)
 		return joined, m
 	}
 	first, early := join()
@@ -43,10 +43,10 @@ func TestGrouping_while_a_caller_has_left(t *testing.T) {
 // A caller that leaves before its group is closed takes its command with it.
 func TestGrouping_leave_before_it_is_sent(t *testing.T) {
 	var script GroupScript
-	command, end := script.Add(NewScript("return 1")), limit{at: time.Now()}
+	command, on := script.Add(NewScript("return 1")), Terms{end: time.Now()}
 	var g grouping
 	m := &groupMember{command: command}
-	joined, isFirst := g.join(m, end)
+	joined, isFirst := g.join(m, on)
 	require.True(t, isFirst)
 	require.Equal(t, leftUnsent, g.leave(joined, m))
 	require.Empty(t, g.close(joined))
@@ -55,19 +55,19 @@ func TestGrouping_leave_before_it_is_sent(t *testing.T) {
 // Commands with another deadline or another script are not grouped, and a group has a maximum size.
 func TestGrouping_who_may_join(t *testing.T) {
 	var script, other GroupScript
-	command, end := script.Add(NewScript("return 1")), limit{at: time.Now()}
+	command, on := script.Add(NewScript("return 1")), Terms{end: time.Now()}
 	var g grouping
-	first, _ := g.join(&groupMember{command: command}, end)
-	late, _ := g.join(&groupMember{command: command}, limit{at: end.at.Add(2 * groupSpread)})
+	first, _ := g.join(&groupMember{command: command}, on)
+	late, _ := g.join(&groupMember{command: command}, Terms{end: on.end.Add(2 * groupSpread)})
 	require.Nil(t, late)
-	foreign, _ := g.join(&groupMember{command: other.Add(NewScript("return 2"))}, end)
+	foreign, _ := g.join(&groupMember{command: other.Add(NewScript("return 2"))}, on)
 	require.Nil(t, foreign)
 	for range groupSize - 1 {
-		joined, isFirst := g.join(&groupMember{command: command}, end)
+		joined, isFirst := g.join(&groupMember{command: command}, on)
 		require.Same(t, first, joined)
 		require.False(t, isFirst)
 	}
-	next, isFirst := g.join(&groupMember{command: command}, end)
+	next, isFirst := g.join(&groupMember{command: command}, on)
 	require.NotSame(t, first, next)
 	require.True(t, isFirst)
 }

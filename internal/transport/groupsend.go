@@ -21,14 +21,14 @@ func (s *Sender) mayGoTogether(cmd *Command, args []string) bool {
 // tryTogether sends a command once, in a group. If that is not possible, the reply says to send it
 // alone.
 func (s *Sender) tryTogether(
-	ctx context.Context, n *nodes.Node, end limit, cmd Command, keys, args []string,
+	ctx context.Context, n *nodes.Node, on Terms, cmd Command, keys, args []string,
 ) groupReply {
 	if _, steady := n.Steady(); !steady {
 		return groupReply{alone: true}
 	}
 	m := groupMembers.Get().(*groupMember)
 	m.command, m.keys, m.args, m.left, m.reply = cmd, keys, args, false, groupReply{}
-	g, isFirst := s.grouping.join(m, end)
+	g, isFirst := s.grouping.join(m, on)
 	if g == nil {
 		groupMembers.Put(m)
 		return groupReply{alone: true}
@@ -36,7 +36,7 @@ func (s *Sender) tryTogether(
 	if isFirst {
 		s.Background(func() { s.sendGroup(n, g) })
 	}
-	err := s.awaitReply(ctx, m, end)
+	err := s.awaitReply(ctx, m, on)
 	if err == nil {
 		return m.take()
 	}
@@ -52,10 +52,10 @@ func (s *Sender) tryTogether(
 }
 
 // awaitReply waits for the reply to a command of a group until ctx ends or the time is over.
-func (s *Sender) awaitReply(ctx context.Context, m *groupMember, end limit) error {
+func (s *Sender) awaitReply(ctx context.Context, m *groupMember, on Terms) error {
 	patient := ctx
-	if !end.loose {
-		patient = s.ends.context(end.at, s.Patience)
+	if !on.Waits {
+		patient = s.ends.context(on.end, s.Patience)
 	}
 	if ctx.Done() == nil && patient.Done() == nil { // a select costs more
 		<-m.answered
