@@ -140,6 +140,7 @@ func (o *Ownership) DropEntry() {
 	defer o.mu.Unlock()
 	if o.Phase == Held && o.Holds.Unreserve() {
 		o.lastReleaseBegins()
+		o.Links.ReleaseFails(nil) // its Unlock may have given up by now
 	}
 }
 
