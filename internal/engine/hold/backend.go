@@ -64,21 +64,28 @@ type Confinement struct {
 	From  time.Time     // counted from here
 }
 
+// Ownerless is part of a backend that has no owner of its own.
+type Ownerless struct{}
+
+// Owner implements [Backend].
+func (Ownerless) Owner() identity.Owner { return identity.Owner{} }
+
+// Share implements [Backend].
+func (Ownerless) Share() identity.Owner { return identity.Owner{} }
+
+// Token implements [Backend].
+func (Ownerless) Token() int64 { return 0 }
+
+// Keeper implements [Backend]. A hold of several locks costs so much that a finalizer does not
+// matter.
+func (Ownerless) Keeper() *Keeper { return nil }
+
 // none is the backend of a nil handle. It behaves like a released hold whose loss has been
 // reported.
-type none struct{}
+type none struct{ Ownerless }
 
 // Name implements [Backend].
 func (none) Name() string { return "" }
-
-// Owner implements [Backend].
-func (none) Owner() identity.Owner { return identity.Owner{} }
-
-// Share implements [Backend].
-func (none) Share() identity.Owner { return identity.Owner{} }
-
-// Token implements [Backend].
-func (none) Token() int64 { return 0 }
 
 // Err implements [Backend].
 func (none) Err() error { return fault.ErrNotHeld }
@@ -103,9 +110,6 @@ func (none) Members() []*Handle { return nil }
 
 // Unreleased implements [Backend].
 func (none) Unreleased() *report.Reporter { return nil }
-
-// Keeper implements [Backend].
-func (none) Keeper() *Keeper { return nil }
 
 // Life implements [Backend].
 func (none) Life() (*Lifecycle, *sync.Mutex) {

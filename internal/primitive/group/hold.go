@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
-	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
@@ -16,6 +15,7 @@ import (
 // compositeHold combines several holds into one that lasts as long as enough of them last. It is
 // the [hold.Backend] of a lock of several members.
 type compositeHold struct {
+	hold.Ownerless
 	hold.Lifecycle // guarded by mu
 
 	lock *Lock
@@ -57,21 +57,8 @@ func newCompositeHold(l *Lock, patience time.Duration) *compositeHold {
 // Name implements [hold.Backend].
 func (c *compositeHold) Name() string { return c.name }
 
-// Owner implements [hold.Backend].
-func (c *compositeHold) Owner() identity.Owner { return identity.Owner{} }
-
-// Share implements [hold.Backend].
-func (c *compositeHold) Share() identity.Owner { return identity.Owner{} }
-
-// Token implements [hold.Backend].
-func (c *compositeHold) Token() int64 { return 0 }
-
 // Life implements [hold.Backend].
 func (c *compositeHold) Life() (*hold.Lifecycle, *sync.Mutex) { return &c.Lifecycle, &c.mu }
-
-// Keeper implements [hold.Backend]. A hold of several locks costs so much that a finalizer does not
-// matter.
-func (*compositeHold) Keeper() *hold.Keeper { return nil }
 
 // Unreleased returns the reporter of a client of a member.
 func (c *compositeHold) Unreleased() *report.Reporter {
