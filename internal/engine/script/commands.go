@@ -67,7 +67,7 @@ var (
 	OnceFinish        = loadScript("once/finish").Guarded().Reserved()
 	OnceRelease       = loadScript("once/release").Guarded().Reserved()
 	OnceLook          = loadScript("once/look").Guarded()
-	OnceForget        = loadScript("once/forget").Guarded().Reserved()
+	OnceForget        = loadScript("once/forget").Guarded()
 	RateTake          = loadScript("rate/take")
 	RateCancel        = loadScript("rate/cancel").Guarded().Reserved()
 	RateSet           = loadScript("rate/set").Guarded()
