@@ -69,6 +69,7 @@ func (l *Limiter) Wait(ctx context.Context, n int) error {
 		return err
 	}
 	defer l.Client.Done()
+	t.waits = true
 	g, err := t.reserve(ctx)
 	if err == nil {
 		err = t.rest(ctx, g)
@@ -88,6 +89,7 @@ type taking struct {
 	n      int
 	began  time.Time
 	parent *context.Context
+	waits  bool // it repeats attempts until ctx ends
 	doubt  bool // an attempt was sent and may have counted
 }
 
@@ -147,7 +149,9 @@ func (t *taking) rest(ctx context.Context, g Grant) error {
 // send asks once for the requests. It returns when they may go, or how long they would have to
 // wait, if that is longer than they may.
 func (t *taking) send(ctx context.Context, longest time.Duration) (g Grant, wait time.Duration, err error) {
-	a, err := t.Client.Send(ctx, t.TakingCall(t.n, longest))
+	c, sender := t.TakingCall(t.n, longest), t.Client.Sender
+	terms := transport.Terms{Patience: sender.Patience, Waits: t.waits}
+	a, err := sender.CallOn(ctx, t.Client.Closing, terms, c.Cmd, c.Keys, c.Args)
 	t.doubt = t.doubt || a.Doubt
 	if err != nil {
 		return g, 0, err
