@@ -14,8 +14,8 @@ import (
 )
 
 // hotLockCommands is how many commands per second a hot lock on one client may cost the server,
-// however often it changes hands there: one per turn, and renewals.
-const hotLockCommands = 150
+// however often it changes hands there: one or two per turn of 10 ms, and renewals.
+const hotLockCommands = 220
 
 // Sixteen goroutines of one client contend all the time. MONITOR counts the commands of the server,
 // because INFO cannot distinguish the SET of a mutex from one in a script.

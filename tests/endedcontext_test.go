@@ -129,11 +129,13 @@ func endedContextObjects(t *testing.T, client *latchkey.Client, name string) []a
 	require.NoError(t, err)
 	both := latchkey.NewMultiLock(client.NewLock(name+"1"), client.NewLock(name+"2"))
 	red := latchkey.NewRedLock(latchkey.RedLockOptions{}, client.NewLock(name+"3"))
+	full := client.NewRateLimiter(name+"reserved", hourly)
+	mustAllow(t, full, 5)
 	return []any{
 		client, lock, client.NewMutex(name + "mutex"), client.NewFencedLock(name + "fenced"), fair, rw.Reader(), rw.Writer(),
 		client.NewSpinLock(name+"spin", latchkey.Backoff{}), both, red, semaphore, permits, fairPermits, latch, election,
 		client.NewBarrier(name+"barrier", 2), client.NewOnce(name+"once", time.Hour),
-		client.NewRateLimiter(name+"limiter", hourly), mustReserve(t, client.NewRateLimiter(name+"reserved", hourly), 1),
+		client.NewRateLimiter(name+"limiter", hourly), mustReserve(t, full, 1),
 		mustLock(t, client.NewLock(name+"0")), mustLock(t, latchkey.NewMultiLock(client.NewLock(name+"4"), client.NewLock(name+"5"))),
 		mustLock(t, latchkey.NewRedLock(latchkey.RedLockOptions{}, client.NewLock(name+"6"))), mustLock(t, client.NewFairLock(name+"7")),
 		mustLock(t, client.NewRWLock(name+"8").Writer()), permit, leadership,

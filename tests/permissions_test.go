@@ -313,5 +313,8 @@ func onceThrough(t *testing.T, client, other *latchkey.Client, name string) {
 	run.ends(t, nil)
 	require.Equal(t, onceResult{"a result", nil}, rig.Await(t, soon, "the result", waiting.result))
 	require.NoError(t, firstOf(o.Inspect(t.Context())))
+	_, done, err := o.Result(t.Context())
+	require.NoError(t, err)
+	require.True(t, done)
 	require.NoError(t, o.Forget(t.Context()))
 }

@@ -43,6 +43,7 @@ func TestScriptsGetWhatTheirHeadersHave(t *testing.T) {
 	completes(t, client.NewBarrier(name+"barrier", 3))
 	require.NoError(t, client.NewBarrier(name+"barrier", 3).Reset(t.Context()))
 	limiterThrough(t, client, name+"limiter")
+	onceThrough(t, client, other, name+"once")
 	permitsByID(t, client, other, name+"permits")
 	waitsForLong(t, tap, client, other, name)
 
