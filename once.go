@@ -36,10 +36,10 @@ func (o *Once) Name() string { return o.inside.Name() }
 // failed or crashed, one of those that wait runs its own fn. The wait ends with ctx or the time of
 // [Wait]. The other options are [Lease], [MaxHold] and [Note].
 //
-// fn runs under a hold, which the client renews, as a [Client.NewFencedLock] does. The context of fn
-// is that of the hold ([Hold.Context]): it ends when ctx ends or the hold is lost. HoldFrom finds
-// the hold in it, and with it the fencing token. If fn calls Do of the same name with it, that is an
-// ErrInvalid: nobody else could ever finish.
+// fn runs under a hold, which the client renews unless you set a Lease. The context of fn is that of
+// the hold ([Hold.Context]): it ends when ctx ends or the hold is lost. HoldFrom finds the hold in
+// it, and with it the fencing token. If fn calls Do of the same name with it, that is an ErrInvalid:
+// nobody else could ever finish.
 //
 // If fn returns nil, the server stores the result, of at most 65,536 bytes, while it ends the hold,
 // and every other Do returns it. nil and an empty result are the same. An error or a panic of fn

@@ -83,6 +83,10 @@ type endpoint struct {
 // ServeHTTP makes the payment, or repeats the answer to an earlier request with its key.
 func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	key := r.Header.Get("Idempotency-Key")
+	if key == "" {
+		http.Error(w, "Idempotency-Key is missing", http.StatusBadRequest)
+		return
+	}
 	payment := e.pod.NewOnce("payment:"+key, 24*time.Hour)
 	answer, err := payment.Do(r.Context(), func(ctx context.Context) ([]byte, error) {
 		answer, err := e.pay(ctx, key, payment.HoldFrom(ctx).Token())
