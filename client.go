@@ -11,6 +11,7 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/owners"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
+	"github.com/latchkey-go/latchkey/internal/primitive/admin"
 	"github.com/latchkey-go/latchkey/internal/primitive/lock"
 	"github.com/latchkey-go/latchkey/internal/primitive/rw"
 	"github.com/latchkey-go/latchkey/internal/transport/nodes"
@@ -87,3 +88,10 @@ func (c *Client) NewOwner() Owner {
 func (c *Client) Close(ctx context.Context) error {
 	return owners.Close(ctx, c.engine())
 }
+
+// Check tests on the server what the client depends on: acquiring, renewing and releasing a lock
+// with a name of its own ("latchkey:check:" and the client's id), publishing and subscribing, and
+// that the server does not evict keys when memory runs short (unless INFO is denied). It returns
+// nil, or all errors that it found, joined. Call it at start-up to learn of a missing permission
+// before the first lock does. It leaves nothing behind.
+func (c *Client) Check(ctx context.Context) error { return admin.Check(ctx, c.engine()) }
