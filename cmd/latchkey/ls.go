@@ -13,14 +13,12 @@ import (
 )
 
 // columnsHelp explains the columns that ls and top share.
-const columnsHelp = `HOLDERS  holders of a lock; acquired/total permits; remaining count of a latch;
-         waiting/total parties of a barrier; 1 while a Once runs;
-         used/burst of a rate limiter; ? for number?
+const columnsHelp = `HOLDERS  of a lock; acquired/total permits; remaining count of a latch; waiting/total
+         parties; 1 while a Once runs; used/burst of a rate limiter; ? for number?
 WAITERS  owners in queues, or clients that listen, which they still do for some
          seconds after their last wait
 TTL      time until the key expires, unless it is renewed
-HELD BY  the first holder of a lock, and how many more; sem inspect lists those
-         of a semaphore`
+HELD BY  the first holder of a lock, and how many more`
 
 func lsCommand() *cli.Command {
 	return &cli.Command{

@@ -20,8 +20,8 @@ const (
 const topHelp = columnsHelp + `
 HELD     how long top has seen the same holders; they may have held it before
 
-A narrow screen has fewer columns: HELD is left out first, then TTL, KIND and HOLDERS,
-but never the one that sorts the rows.
+A narrow screen has no HELD, then no TTL, KIND and HOLDERS, but always the column that
+sorts the rows.
 
 Keys: up, down, page up, page down, home, end; enter shows one object; sort by w
 (waiters) h (holders) a (held) t (TTL) n (name), the same key again reverses the

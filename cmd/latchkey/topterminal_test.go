@@ -175,6 +175,7 @@ func TestTopShowsWhatIsThere(t *testing.T) {
 		assert.Contains(t, styled[3], "7m", "and the first row is the selected one")
 		assert.Contains(t, lines[len(lines)-2], "q quit")
 	}
+	p.tmux("resize-window", "-x", "60", "-y", "24") // the help fits too
 	p.keys("n", "n")
 	p.eventually("by name, backwards", func() bool { return strings.HasPrefix(p.lines()[3], "rw ") })
 	p.keys("/", "job", "Enter")
