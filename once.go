@@ -50,7 +50,7 @@ func (o *Once) Name() string { return o.inside.Name() }
 //   - the error of fn, joined with that of [Hold.Err] (ErrLost, ErrMaxHold, ErrClosed) if the hold
 //     ended while fn ran
 //   - ErrLost: fn returned nil, but the hold was lost before its result was stored; another process
-//     may run, and its result will count
+//     may run, and its result will count. ErrNotHeld: fn has unlocked the hold itself
 //   - ErrUnknownOutcome, and not ErrUnavailable: fn ran, and the server did not confirm the end of
 //     the run; the client repeats it in the background
 //   - an error of [Lock.Lock]: fn was not called; ErrNotAcquired means that another owner ran until

@@ -27,15 +27,17 @@ func (r Rate) String() string { return keyspace.Rate(r).String() }
 //
 // A request may be anything that is counted: calls of an API, or bytes. Each call may ask for
 // several, at most Burst. Those that wait or reserve have their turns in the order in which the
-// server heard of them, large requests too.
+// server heard of them, large requests too. Only what a Cancel or SetRate frees may go to others
+// before those that wait already.
 //
 // The rate is never exceeded by more than the burst, measured by the server's clock when it decides
 // or when a wait ends, while the server keeps its data; a failover may forget the latest requests.
 // If a reply is lost, the client repeats the command. The requests may then count twice, so that
 // less of the rate is used.
 //
-// The limiter is one key, which expires a minute after the burst has grown back. On the name of
-// another kind of object, every call returns ErrWrongKind.
+// The limiter is one key, which expires a minute after the burst has grown back; Cancel and SetRate
+// leave a record for 20 minutes. On the name of another kind of object, every call returns
+// ErrWrongKind.
 type RateLimiter struct{ inside rate.Limiter }
 
 // NewRateLimiter returns the limiter with that name. It sends nothing. The rate counts for the calls

@@ -399,3 +399,28 @@ func TestOnce_manyOperations(t *testing.T) {
 	all.Wait()
 	t.Logf("%d calls, %d runs, %d failures, %d forgotten", total, runs.Load(), failures.Load(), forgotten.Load())
 }
+
+// A copy of the acquisition that arrives after the success was forgotten is undone: nobody waits for
+// a run that nobody has.
+func TestOnce_late_copy_of_the_acquisition(t *testing.T) {
+	t.Parallel()
+	server, name := rig.Shared(), rig.Name(t)
+	tap, admin := rig.NewTap(t, server), rig.NewAdmin(t, server)
+	client := connectVia(t, server, tap.Addr(), latchkey.Options{Lease: time.Hour})
+	doOnce(t, client.NewOnce(name+"warm", time.Hour), returns("")) // loads the scripts
+	late := tap.HoldCommand(rig.Both(calledScript("once/acquire"), rig.Mentions(name)))
+	o, done := client.NewOnce(name, time.Hour), make(chan error, 1)
+	go func() { done <- firstOf(o.Do(context.Background(), returns("x"))) }()
+	rig.Await(t, soon, "the first attempt", late.Arrived)
+	require.NoError(t, rig.Await(t, time.Minute, "the success of the second", done))
+	require.NoError(t, o.Forget(t.Context()))
+	late.Release()
+	for seen, end := false, time.Now().Add(10*time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		there := admin.Int("EXISTS", name) == 1
+		if seen && !there {
+			return
+		}
+		seen = seen || there
+	}
+	rig.Eventually(t, time.Minute, "the late run is over", free(admin, name))
+}

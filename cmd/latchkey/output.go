@@ -3,7 +3,9 @@ package main
 import (
 	"io"
 	"os"
+	"os/signal"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -19,16 +21,19 @@ type output struct {
 	kept []byte
 }
 
-// captureOutput copies to another file.
+// captureOutput copies to another file. If that cannot be written, or its reader is gone, the command
+// goes on, and its output is only kept.
 func captureOutput(to io.Writer) (*output, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // else a write to a pipe that nobody reads ends this program
 	o := &output{file: write, copied: make(chan struct{}), kept: []byte{}}
 	go func() {
 		defer close(o.copied)
 		_, _ = io.Copy(io.MultiWriter(o, to), read)
+		_, _ = io.Copy(o, read)
 	}()
 	return o, nil
 }

@@ -206,6 +206,9 @@ func (m *onceModel) released(owner string) any {
 func (m *onceModel) finished(owner, token, ttl, result string) any {
 	s := m.now()
 	switch {
+	case s.token != token && s.token != "" && !s.done && s.runner == owner: // begun by a late copy
+		*s = onceState{}
+		return nil
 	case s.token != token || token == "" || !s.done && s.runner != owner:
 		return nil
 	case s.done:

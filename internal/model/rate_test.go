@@ -247,9 +247,17 @@ func (m *rateModel) setRate(d dice) {
 func (m *rateModel) execute(own keyspace.Rate, o modelOperation) any {
 	return m.notes.once(o, func() any {
 		if o.script == "rate/set" {
+			m.expire()
+			stored := m.rate
 			m.read(own)
-			m.there, m.set, m.steady = true, o.arg(2) != "", false
-			if m.rate = own; m.set {
+			m.steady = false
+			if o.arg(2) == "" {
+				m.set = false
+				if m.there {
+					m.rate = stored
+				}
+			} else {
+				m.there, m.set = true, true
 				var micros int
 				_, _ = fmt.Sscanf(o.arg(2), "%d/%d/%d", &m.rate.N, &micros, &m.rate.Burst)
 				m.rate.Per = time.Duration(micros) * time.Microsecond
@@ -268,12 +276,16 @@ func (m *rateModel) execute(own keyspace.Rate, o modelOperation) any {
 			*m = was // nothing is written
 			return m.notes.done(o, int64(0))
 		}
+		m.there = true
+		least := big.NewRat(m.place-last, 1) // those that were reserved since
 		if m.place == last {
 			m.place -= n
 		}
-		m.there = true
-		if m.level.Sub(m.level, big.NewRat(back, 1)); m.level.Sign() < 0 {
-			m.level = new(big.Rat)
+		if m.level.Cmp(least) < 0 {
+			least.Set(m.level)
+		}
+		if m.level.Sub(m.level, big.NewRat(back, 1)); m.level.Cmp(least) < 0 {
+			m.level = least
 		}
 		return m.notes.done(o, back)
 	})

@@ -9,7 +9,8 @@
 --
 -- Reply   integer: the result is stored, now or by an earlier copy; how many subscribers received the
 --         message, -1 if the server refused it
---         nil: the run is over, and its result is not stored; nothing changed
+--         nil: the run is over, and its result is not stored. If the owner runs again, by a late copy of its
+--         acquisition, that ends too; else nothing changed
 --         error WRONGTYPE: the key is another kind of object; nothing changed
 --
 -- Cost: 5 commands. Works on a server that is out of memory. Idempotent: a run stores one result, and
@@ -17,6 +18,11 @@
 --@include shared/tell
 local there = redis.call('hmget', key, 'once', 'result', owner)
 if there[1] ~= token or not (there[2] or there[3]) then
+  if there[1] and there[3] then
+    redis.call('del', key)
+    tell(publish, channel)
+    return false
+  end
   --@include shared/only_master
   return false
 end

@@ -29,10 +29,10 @@ end
 if back == 0 then
   return nothing()
 end
+level = math.max(level - back, math.min(level, place - last))
 if place == last then
   place = place - count
 end
-level = math.max(0, level - back)
 room()
 remember(back)
 --@include rate/write

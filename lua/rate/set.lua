@@ -18,8 +18,15 @@ if before or over then
   return over or tonumber(before)
 end
 --@include rate/read
-whose = wanted == '' and 'own' or 'set'
-use(wanted == '' and own or wanted)
+if wanted ~= '' then
+  whose = 'set'
+  use(wanted)
+elseif value then -- the next caller brings its own
+  whose = 'own'
+  use(string.match(value, '^rate (%S+)'))
+end
 remember(1)
---@include rate/write
+if value or wanted ~= '' then
+  --@include rate/write
+end
 return 1

@@ -23,7 +23,7 @@ if count > burst then
   return redis.error_reply('LATCHKEY_BURST ' .. burst)
 end
 local over = level + count - burst
-local wait = over > 0 and math.ceil(over * per / n) or 0
+local wait = over > 0 and math.min(math.ceil(over * per / n), 9 * 10 ^ 15) or 0
 if wait > tonumber(longest) then
   if behind then
     --@include rate/write

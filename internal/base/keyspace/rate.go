@@ -22,6 +22,7 @@ const (
 	shortestPeriod = time.Millisecond
 	longestPeriod  = 366 * 24 * time.Hour
 	mostRequests   = math.MaxInt32
+	longestBacklog = 10 * longestPeriod
 )
 
 // Complete returns the rate with its defaults, or an error if it cannot be used.
@@ -36,6 +37,8 @@ func (r Rate) Complete() (Rate, error) {
 		return r, fault.Invalid("the period %v of a rate is not between %v and 366 days", r.Per, shortestPeriod)
 	case r.Burst < 1 || r.Burst > mostRequests:
 		return r, fault.Invalid("a burst of %d requests, want at least 1 and at most %d", r.Burst, mostRequests)
+	case float64(r.Burst)/float64(r.N)*float64(r.Per) > float64(longestBacklog):
+		return r, fault.Invalid("a burst of %d requests takes more than ten years to grow back", r.Burst)
 	}
 	return r, nil
 }

@@ -53,7 +53,9 @@ func NewSessions(u *Undoer, client string, number func() uint64, givenUp func(re
 	return &Sessions{undoer: u, client: client, number: number, givenUp: givenUp, busy: map[string][]bool{}}
 }
 
+// reserve returns a session that no other operation of this client uses. x and {x} share theirs.
 func (s *Sessions) reserve(key string) int {
+	key = keyspace.Tag(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	busy := s.busy[key]
@@ -68,6 +70,7 @@ func (s *Sessions) reserve(key string) int {
 }
 
 func (s *Sessions) free(key string, session int) {
+	key = keyspace.Tag(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	busy := s.busy[key]

@@ -88,7 +88,6 @@ func TestOnceScripts_only_the_owner_that_runs_stores_a_result(t *testing.T) {
 	require.Nil(t, s.finish(ownerA, "1", "", "nothing runs"))
 	first := s.run(ownerA)
 	require.Nil(t, s.finish(ownerB, first, "", "of another owner"))
-	require.Nil(t, s.finish(ownerA, "1", "", "of an earlier run"))
 	require.Equal(t, int64(0), testredis.RunScript(s.c, script.OnceRelease, s.keys, ownerA, "channel", "PUBLISH"))
 	require.Nil(t, s.twice(script.OnceRelease, ownerA, "channel", "PUBLISH"))
 	second := s.run(ownerB)
@@ -99,6 +98,17 @@ func TestOnceScripts_only_the_owner_that_runs_stores_a_result(t *testing.T) {
 	require.Equal(t, int64(0), s.finish(ownerB, second, "", "another"), "the first copy counts")
 	require.Equal(t, []any{second, "in time"}, s.twice(script.OnceLook))
 	require.Nil(t, s.twice(script.OnceRelease, ownerB, "channel", "PUBLISH"), "a late undo")
+}
+
+// The undo of a run that has stored its result ends a run that a late copy of its acquisition began.
+func TestOnceScripts_late_acquisition(t *testing.T) {
+	s := newOnceScripts(t)
+	first := s.run(ownerA)
+	s.finish(ownerA, first, "", "a result")
+	require.Equal(t, int64(1), testredis.RunScript(s.c, script.OnceForget, s.keys, first))
+	require.NotEqual(t, first, s.run(ownerA))
+	require.Nil(t, testredis.RunScript(s.c, script.OnceFinish, s.keys, ownerA, once.Channel(s.keys[0]), "PUBLISH", first, "", "a result"))
+	require.Empty(t, testredis.HashOf(t, s.c, s.keys[0]))
 }
 
 func TestOnceScripts_one_success_is_forgotten(t *testing.T) {

@@ -102,7 +102,7 @@ func TestRateScripts_golden(t *testing.T) {
 		require.Equal(t, "rate 7/2000000/9 set 3 1900000000000000 1900000000000003", l.stored())
 		require.Equal(t, int64(858+30*24*3600*1000), l.State(key)[0].TTL)
 		require.Equal(t, int64(1), l.set(""))
-		require.Equal(t, "rate 10/1000000/5 own 3 1900000000000000 1900000000000003", l.stored())
+		require.Equal(t, "rate 7/2000000/9 own 3 1900000000000000 1900000000000003", l.stored(), "until the next request")
 		require.Equal(t, []string{key, note}, l.keys())
 	})
 }
@@ -226,6 +226,47 @@ func TestRateScripts_clock_set_back(t *testing.T) {
 		require.False(t, l.allows(1))
 		l.pass(100 * time.Millisecond)
 		require.True(t, l.allows(1))
+	})
+}
+
+// What was reserved since is still counted after a cancel, although a change of the rate has let the
+// rest drain.
+func TestRateScripts_cancel_after_a_faster_rate(t *testing.T) {
+	eachServer(t, "1/3600000000/100", func(t *testing.T, l *limiter) {
+		require.True(t, l.allows(100))
+		_, cancel := l.reserve(100)
+		require.Equal(t, int64(1), l.set("100/1000000/100"))
+		l.pass(1990 * time.Millisecond)
+		require.True(t, l.allows(50))
+		cancel()
+		require.True(t, l.allows(50))
+		require.False(t, l.allows(2))
+	})
+}
+
+// To let each caller have its own rate again, a caller need not know it.
+func TestRateScripts_own_again(t *testing.T) {
+	eachServer(t, "10/3600000000/10", func(t *testing.T, l *limiter) {
+		require.True(t, l.allows(10))
+		mine := l.own
+		l.own = "1/1000000/1"
+		require.Equal(t, int64(1), l.set(""))
+		l.own = mine
+		l.pass(10 * time.Second)
+		require.False(t, l.allows(1))
+	})
+	eachServer(t, "10/3600000000/10", func(t *testing.T, l *limiter) {
+		require.Equal(t, int64(1), l.set(""))
+		require.Empty(t, l.stored())
+	})
+}
+
+// A wait of centuries, after the rate was lowered, is not a negative number.
+func TestRateScripts_longest_wait(t *testing.T) {
+	eachServer(t, "2147483647/1000/2147483647", func(t *testing.T, l *limiter) {
+		require.True(t, l.allows(2147483647))
+		require.Equal(t, int64(1), l.set("1/31622400000000/1"))
+		require.Equal(t, int64(9e15), l.take(1, 0))
 	})
 }
 
