@@ -18,16 +18,18 @@ func rateCommand(args []string) *cli.Command {
 		Name:      "rate",
 		Usage:     "run a command when its turn comes, at most N times in a period",
 		UsageText: "latchkey rate NAME N/PERIOD [flags] -- CMD [ARGS…]",
-		Description: `Waits until the rate limiter NAME lets a request through, and runs the command. So at
-most N such commands start in each period, on all machines that use the same server,
-in the order in which they asked. PERIOD is s, m, h, d, or a time such as 30s. After a
-quiet time, N start at once, or as many as --burst says.
+		Description: `Waits until the rate limiter NAME lets a request through, and runs the command.
+Commands start in the order in which they asked, on all machines that use the same
+server. After a quiet time, N start at once, or as many as --burst says, and then N in
+each period: so at most N+burst (2N by default) in any period. PERIOD is s, m, h, d, or
+a time such as 30s.
 
   latchkey rate api 10/s --burst 1 -- curl https://api.example.com/items
   latchkey rate mails 500/h --wait 5m -- ./send-mail
 
---set sets the rate for all programs at once, instead of their own, until the limiter
-has not been used for 30 days, and runs nothing; "own" instead of a rate ends that.
+--set sets the rate and the burst for all programs at once, instead of their own, until
+the limiter has not been used for 30 days, and runs nothing; "own" instead of a rate
+ends that.
 
   latchkey rate api 2/s --set
 
@@ -43,7 +45,7 @@ not answer; 64 for a mistake on the command line.`,
 			&cli.IntFlag{Name: "burst", Usage: "let `B` commands start at once", DefaultText: "N", Validator: between(1, 1<<31-1)},
 			waitFlag("give up with exit code 75 if the turn does not come within `TIME`", 0),
 			&cli.BoolFlag{Name: "no-wait", Aliases: []string{"n"}, Usage: "try once, like --wait 0s"},
-			&cli.BoolFlag{Name: "set", Usage: "set the rate for all programs, and run nothing"},
+			&cli.BoolFlag{Name: "set", Usage: "set the rate and the burst for all programs, and run nothing"},
 		},
 		Action: func(ctx context.Context, cmd *cli.Command) error {
 			return rateAction(ctx, cmd, args)
