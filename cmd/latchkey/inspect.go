@@ -63,8 +63,6 @@ func inspectText(ctx context.Context, cmd *cli.Command, client *latchkey.Client,
 		return showLatch(ctx, cmd, client.NewCountDownLatch(found.Name))
 	case latchkey.KindBarrier:
 		return barrierInspect(ctx, cmd, client, found.Name)
-	case latchkey.KindRate:
-		found.What += ", " + limiterText(found)
 	case latchkey.KindNumber:
 		found.What += fmt.Sprintf(", value %d", found.Count)
 	}
@@ -134,10 +132,13 @@ func writeJSON(out io.Writer, reply any) error {
 
 func writeInspection(out io.Writer, found latchkey.Object) error {
 	text := state(found)
+	if found.Kind == latchkey.KindRate {
+		text += limiterRows(found)
+	}
 	if found.Kind != latchkey.KindNone {
 		text += row("kind", string(found.Kind)) + row("expires", expiry(found))
 	}
-	if found.What != "" && !found.Locked() && found.Kind != latchkey.KindOnce {
+	if found.What != "" && !found.Locked() && found.Kind != latchkey.KindOnce && found.Kind != latchkey.KindRate {
 		text += row("what", found.What)
 	}
 	if found.Key != found.Name {
@@ -160,6 +161,8 @@ func state(found latchkey.Object) string {
 		return fmt.Sprintf("%s is done\n", found.Name)
 	case found.Kind == latchkey.KindOnce:
 		return fmt.Sprintf("%s is running\n", found.Name)
+	case found.Kind == latchkey.KindRate:
+		return fmt.Sprintf("%s is a rate limiter\n", found.Name)
 	case found.Kind != latchkey.KindNone:
 		return fmt.Sprintf("%s is not a lock\n", found.Name)
 	default:

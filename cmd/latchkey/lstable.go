@@ -84,7 +84,11 @@ func holdersText(o latchkey.Object) string {
 		return "?"
 	}
 	text := strconv.FormatInt(holding(o), 10)
-	if o.Kind == latchkey.KindSemaphore || o.Kind == latchkey.KindBarrier || o.Kind == latchkey.KindRate {
+	switch o.Kind {
+	case latchkey.KindSemaphore, latchkey.KindBarrier, latchkey.KindRate:
+		if isUnknownRate(o) {
+			return text
+		}
 		text += fmt.Sprintf("/%d", o.Total)
 	}
 	return text
@@ -112,7 +116,7 @@ func heldBy(o latchkey.Object) string {
 		return "done"
 	}
 	if o.Kind == latchkey.KindRate {
-		return o.Rate.String()
+		return rateText(o)
 	}
 	if len(o.Holders) == 0 {
 		return ""

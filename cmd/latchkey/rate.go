@@ -16,7 +16,7 @@ import (
 func rateCommand(args []string) *cli.Command {
 	return &cli.Command{
 		Name:      "rate",
-		Usage:     "run a command when its turn comes, at most N times in a period",
+		Usage:     "run a command when its turn comes, at a rate for all machines",
 		UsageText: "latchkey rate NAME N/PERIOD [flags] -- CMD [ARGS…]",
 		Description: `Waits until the rate limiter NAME lets a request through, and runs the command.
 Commands start in the order in which they asked, on all machines that use the same
@@ -42,7 +42,7 @@ not come in time; 127 when the command was not found, 126 when it cannot be exec
 70 when NAME is another kind of object; 69 when the server cannot be reached or does
 not answer; 64 for a mistake on the command line.`,
 		Flags: []cli.Flag{
-			&cli.IntFlag{Name: "burst", Usage: "let `B` commands start at once", DefaultText: "N", Validator: between(1, 1<<31-1)},
+			&cli.IntFlag{Name: "burst", Usage: "let `B` commands start at once", DefaultText: "N", Validator: between(1, noBurst-1)},
 			waitFlag("give up with exit code 75 if the turn does not come within `TIME`", 0),
 			&cli.BoolFlag{Name: "no-wait", Aliases: []string{"n"}, Usage: "try once, like --wait 0s"},
 			&cli.BoolFlag{Name: "set", Usage: "set the rate and the burst for all programs, and run nothing"},
@@ -79,12 +79,54 @@ func rateAction(ctx context.Context, cmd *cli.Command, args []string) error {
 	return waitAndRun(ctx, cmd, argv, name, rate)
 }
 
-// setRate sets the rate for all programs, or removes it.
+// setRate sets the rate for all programs, or removes it if it is zero.
 func setRate(ctx context.Context, cmd *cli.Command, name string, rate latchkey.Rate) error {
 	return atServer(ctx, cmd, func(ctx context.Context, client *latchkey.Client) error {
-		own := latchkey.Rate{N: 1, Per: time.Second} // which no request uses
-		return libraryError(client.NewRateLimiter(name, own).SetRate(ctx, rate))
+		found, err := client.Inspect(ctx, name)
+		if err != nil {
+			return libraryError(err)
+		}
+		text := fmt.Sprintf("%s: %s for all programs", printable(name), rate)
+		if rate == (latchkey.Rate{}) {
+			text = fmt.Sprintf("%s: %s", printable(name), ownRates)
+		}
+		if rate != (latchkey.Rate{}) || found.Kind != latchkey.KindNone {
+			err = client.NewRateLimiter(name, unknownRate(found)).SetRate(ctx, rate)
+		}
+		if err != nil {
+			return libraryError(err)
+		}
+		return writeLines(cmd.Root().Writer, text+"\n")
 	})
+}
+
+// ownRates is the rate of a limiter whose next caller brings its own, until that one comes.
+const ownRates = "own rate of each program"
+
+// noBurst is a burst that no program has. It marks the rate of a limiter that is unknown.
+const noBurst = 1<<31 - 1
+
+// unknownRate returns what this program passes as its own rate, to set another. It sends no
+// requests, so it has none. The limiter then keeps it until the next request: so what was let
+// through drains at the rate that was in force.
+func unknownRate(found latchkey.Object) latchkey.Rate {
+	if found.Kind != latchkey.KindRate {
+		return latchkey.Rate{N: 1, Per: time.Second, Burst: noBurst}
+	}
+	return latchkey.Rate{N: found.Rate.N, Per: found.Rate.Per, Burst: noBurst}
+}
+
+// isUnknownRate reports whether a limiter has its rate from unknownRate.
+func isUnknownRate(o latchkey.Object) bool {
+	return o.Kind == latchkey.KindRate && o.Rate.Burst == noBurst
+}
+
+// rateText returns the rate of a limiter.
+func rateText(o latchkey.Object) string {
+	if isUnknownRate(o) {
+		return ownRates
+	}
+	return o.Rate.String()
 }
 
 // waitAndRun runs a command when its turn comes.
@@ -161,9 +203,21 @@ func (turnGuard) Release(context.Context) error                  { return nil }
 
 // limiterText says what a rate limiter lets through.
 func limiterText(o latchkey.Object) string {
-	text := fmt.Sprintf("rate: %s, ", o.Rate)
-	if o.Available < 0 {
-		return text + fmt.Sprintf("%d reserved", -o.Available)
+	if isUnknownRate(o) {
+		return "rate: " + ownRates
 	}
-	return text + fmt.Sprintf("%d of %d available", o.Available, o.Total)
+	return fmt.Sprintf("rate: %s, %s", o.Rate, leftText(o))
+}
+
+// leftText says how many requests may go at once, and how many are reserved.
+func leftText(o latchkey.Object) string {
+	return fmt.Sprintf("%d reserved, %d of %d available", max(-o.Available, 0), max(o.Available, 0), o.Total)
+}
+
+// limiterRows returns the rows of a rate limiter, where one object is shown.
+func limiterRows(o latchkey.Object) string {
+	if isUnknownRate(o) {
+		return row("rate", ownRates)
+	}
+	return row("rate", o.Rate.String()) + row("now", leftText(o))
 }

@@ -61,21 +61,53 @@ func TestRateIsShown(t *testing.T) {
 	t.Parallel()
 	server := latchkeytest.NewServer(t)
 	require.Zero(t, latchkeyCLI(t, server, "rate", "api", "3/h", "--burst", "2", "--", "true").code)
-	assert.Contains(t, latchkeyCLI(t, server, "inspect", "api").stdout, "  what     a rate limiter, rate: 3/1h burst 2, 1 of 2 available\n")
+	assert.Contains(t, latchkeyCLI(t, server, "inspect", "api").stdout,
+		"api is a rate limiter\n  rate     3/1h burst 2\n  now      0 reserved, 1 of 2 available\n  kind     rate\n  expires  in ")
 	var shown objectReply
 	require.NoError(t, json.Unmarshal([]byte(latchkeyCLI(t, server, "inspect", "--json", "api").stdout), &shown))
 	assert.Equal(t, []any{"rate", "3/1h burst 2", 1, 2}, []any{shown.Kind, shown.Rate, *shown.Available, *shown.Burst})
 	table := strings.Split(latchkeyCLI(t, server, "ls").stdout, "\n")
 	assert.Regexp(t, `^api +rate +1/2 +0 +\S+ +3/1h burst 2$`, table[1])
 
-	require.Equal(t, result{}, latchkeyCLI(t, server, "rate", "api", "100/30s", "--set"))
+	require.Equal(t, result{stdout: "api: 100/30s for all programs\n"}, latchkeyCLI(t, server, "rate", "api", "100/30s", "--set"))
 	o, err := server.Client().Inspect(t.Context(), "api")
 	require.NoError(t, err)
 	assert.Equal(t, latchkey.Rate{N: 100, Per: 30 * time.Second, Burst: 100}, o.Rate)
-	assert.Equal(t, "rate: 100/30s, 99 of 100 available", changeText(o))
-	require.Equal(t, result{}, latchkeyCLI(t, server, "rate", "api", "own", "--set"))
+	assert.Equal(t, "rate: 100/30s, 0 reserved, 99 of 100 available", changeText(o))
+}
+
+// After own, nobody knows the rate until the next program brings its own. What was let through
+// drains at the rate that was in force.
+func TestRateOfEachProgram(t *testing.T) {
+	t.Parallel()
+	server := latchkeytest.NewServer(t)
+	own := func() {
+		t.Helper()
+		require.Equal(t, result{stdout: "api: own rate of each program\n"}, latchkeyCLI(t, server, "rate", "api", "own", "--set"))
+	}
+	own()
+	require.Equal(t, "api is free\n", latchkeyCLI(t, server, "inspect", "api").stdout, "there was nothing to remove")
+	require.Zero(t, latchkeyCLI(t, server, "rate", "api", "3/h", "--burst", "2", "--", "true").code)
+	require.Zero(t, latchkeyCLI(t, server, "rate", "api", "5/h", "--set").code)
+	own()
+	assert.Regexp(t, `^api is a rate limiter\n  rate     own rate of each program\n  kind     rate\n  expires  in 1[23]m`,
+		latchkeyCLI(t, server, "inspect", "api").stdout)
+	assert.Regexp(t, `\napi +rate +1 +\S+ +\S+ +own rate of each program\n`, latchkeyCLI(t, server, "ls").stdout)
+	var shown objectReply
+	require.NoError(t, json.Unmarshal([]byte(latchkeyCLI(t, server, "inspect", "--json", "api").stdout), &shown))
+	assert.Equal(t, []any{"own", (*int)(nil), (*int)(nil)}, []any{shown.Rate, shown.Available, shown.Burst})
+	o, err := server.Client().Inspect(t.Context(), "api")
+	require.NoError(t, err)
+	assert.Equal(t, "rate: own rate of each program", changeText(o))
+
 	require.Zero(t, latchkeyCLI(t, server, "rate", "api", "3/h", "--burst", "2", "--", "true").code)
 	assert.Equal(t, exitNotAcquired, latchkeyCLI(t, server, "rate", "api", "3/h", "--burst", "2", "-n", "--", "true").code)
+	assert.Contains(t, latchkeyCLI(t, server, "inspect", "api").stdout, "  rate     3/1h burst 2\n")
+
+	hold(t, server.Client().NewLock("a lock"))
+	got := latchkeyCLI(t, server, "rate", "a lock", "own", "--set")
+	assert.Equal(t, exitSoftware, got.code)
+	assert.Contains(t, got.stderr, `"a lock": the key is a lock, not a rate limiter`)
 }
 
 func TestRateUsage(t *testing.T) {
@@ -89,7 +121,7 @@ func TestRateUsage(t *testing.T) {
 		`"10/fortnight" is not a rate`:                        {"api", "10/fortnight", "--", "true"},
 		`"own" is not a rate`:                                 {"api", "own", "--", "true"},
 		"a rate of 0 requests, want at least 1":               {"api", "0/s", "--", "true"},
-		"--burst 0: must be 1 to 2147483647":                  {"api", "1/s", "--burst", "0", "--", "true"},
+		"--burst 0: must be 1 to 2147483646":                  {"api", "1/s", "--burst", "0", "--", "true"},
 		`"a lock": the key is a lock, not a rate limiter`:     {"a lock", "1/s", "--", "true"},
 	} {
 		got := latchkeyCLI(t, server, append([]string{"rate"}, args...)...)
