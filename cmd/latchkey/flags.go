@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -70,6 +71,18 @@ func valueText(value any) string {
 	}
 	return fmt.Sprint(value)
 }
+
+// timeOrDays reads a time such as 10m, 24h or 7d. Too many days are more than any time may be.
+func timeOrDays(text string) (time.Duration, error) {
+	number, days := strings.CutSuffix(text, "d")
+	if !days {
+		return time.ParseDuration(text)
+	}
+	n, err := strconv.ParseUint(number, 10, 32)
+	return time.Duration(min(n, 2*uint64(mostTime/day))) * day, err
+}
+
+const day = 24 * time.Hour
 
 const year = 365 * 24 * time.Hour
 

@@ -96,19 +96,22 @@ not answer; 64 for a mistake on the command line.`, thing, refused, onlyIf)
 // with a name of its own, which may be "", can stand for NAME.
 func nameAndCommand(cmd *cli.Command, args []string, flag string) (name string, argv []string, err error) {
 	before, argv := aroundDashes(cmd, args)
-	synopsis := cmd.FullName()
+	synopsis, needed := cmd.FullName(), ""
 	if name := cmd.String(flag); name != "" {
 		before = slices.Insert(before, 0, name)
+	}
+	if ttl := cmd.String("ttl"); ttl != "" {
+		needed = " --ttl " + ttl
 	}
 	switch {
 	case len(before) == 0:
 		return "", nil, usageError("%s needs a NAME; see %s --help", cmd.Name, synopsis)
 	case len(before) > 1 && !slices.Contains(args, "--"):
-		return "", nil, usageError("put -- in front of the command: %s %s -- %s …", synopsis, before[0], before[1])
+		return "", nil, usageError("put -- in front of the command: %s %s%s -- %s …", synopsis, before[0], needed, before[1])
 	case len(before) > 1:
 		return "", nil, usageError("%s takes only one NAME; %q is extra", cmd.Name, before[1])
 	case len(argv) == 0:
-		return "", nil, usageError("%s needs a command: %s %s -- CMD [ARGS…]", cmd.Name, synopsis, before[0])
+		return "", nil, usageError("%s needs a command: %s %s%s -- CMD [ARGS…]", cmd.Name, synopsis, before[0], needed)
 	}
 	return before[0], argv, executable(argv[0])
 }

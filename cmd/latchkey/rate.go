@@ -22,7 +22,7 @@ func rateCommand(args []string) *cli.Command {
 Commands start in the order in which they asked, on all machines that use the same
 server. After a quiet time, N start at once, or as many as --burst says, and then N in
 each period: so at most N+burst (2N by default) in any period. PERIOD is s, m, h, d, or
-a time such as 30s.
+a time such as 30s or 7d.
 
   latchkey rate api 10/s --burst 1 -- curl https://api.example.com/items
   latchkey rate mails 500/h --wait 5m -- ./send-mail
@@ -153,7 +153,7 @@ func rateOf(text string, burst int) (latchkey.Rate, error) {
 	n, err := strconv.Atoi(number)
 	per, known := map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour}[period]
 	if !known && err == nil {
-		per, err = time.ParseDuration(period)
+		per, err = timeOrDays(period)
 	}
 	if err != nil {
 		return latchkey.Rate{}, usageError("%q is not a rate such as 10/s, 600/m or 100/30s; see latchkey rate --help", text)

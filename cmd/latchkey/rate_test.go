@@ -120,6 +120,7 @@ func TestRateUsage(t *testing.T) {
 		`"ten/s" is not a rate`:                               {"api", "ten/s", "--", "true"},
 		`"10/fortnight" is not a rate`:                        {"api", "10/fortnight", "--", "true"},
 		`"own" is not a rate`:                                 {"api", "own", "--", "true"},
+		"the period 9600h of a rate is not between":           {"api", "1/400d", "--", "true"},
 		"a rate of 0 requests, want at least 1":               {"api", "0/s", "--", "true"},
 		"--burst 0: must be 1 to 2147483646":                  {"api", "1/s", "--burst", "0", "--", "true"},
 		`"a lock": the key is a lock, not a rate limiter`:     {"a lock", "1/s", "--", "true"},
