@@ -13,6 +13,7 @@
 //	latchkey cron [--at-least 1m] NAME -- CMD [ARGS…] run CMD once in a fleet
 //	latchkey once NAME --ttl 24h [flags] -- CMD [ARGS…]
 //	                                                  run CMD until it has succeeded once in a fleet
+//	latchkey once NAME --forget                       forget the success
 //	latchkey inspect NAME [--exit-code] [--json]      show who holds a lock, how often, how long; or another object
 //	latchkey unlock --force NAME [--kind mutex] [--json]
 //	                                                  take a lock away from its holders

@@ -17,7 +17,7 @@ func onceCommand(args []string) *cli.Command {
 	return &cli.Command{
 		Name:      "once",
 		Usage:     "run a command that is to succeed once in a fleet",
-		UsageText: "latchkey once NAME --ttl 24h [flags] -- CMD [ARGS…]",
+		UsageText: "latchkey once NAME --ttl 24h [flags] -- CMD [ARGS…]\nlatchkey once NAME --forget",
 		Description: `If the command has succeeded under this NAME on any machine, prints its output and
 exits with 0. Otherwise runs the command, or waits for the machine that does. If the
 command exits with 0, the server stores its standard output, or the first 65,536 bytes
@@ -28,15 +28,21 @@ command does not see a terminal there.
   latchkey once migration:42 --ttl forever -- ./migrate
   latchkey once "invoice:$id" --ttl 24h -- ./send-invoice "$id"
 
+--forget runs nothing: it forgets the success, so that the next command runs again. It
+does not end a command that is running.
+
+  latchkey once migration:42 --forget
+
 ` + tokenEnv + ` in the command's environment contains the fencing token.
 
 ` + jobHelp("run", "75 when\nanother machine ran it until the end of the wait", ""),
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "ttl", Usage: "remember the success for `TIME`, or forever", Required: true,
+			&cli.StringFlag{Name: "ttl", Usage: "remember the success for `TIME`, or forever; required, except with --forget",
 				Validator: func(text string) error {
 					_, err := rememberedFor(text)
 					return err
 				}},
+			&cli.BoolFlag{Name: "forget", Usage: "forget the success, and run nothing"},
 			waitFlag("give up after `TIME` with exit code 75", time.Millisecond),
 			holdingFlag("name"),
 			graceFlag(),
@@ -52,14 +58,44 @@ func rememberedFor(text string) (time.Duration, error) {
 	if text == "forever" {
 		return latchkey.Forever, nil
 	}
-	d, err := time.ParseDuration(text)
+	d, err := timeOrDays(text)
 	if err != nil {
-		return 0, errors.New("must be a time such as 10m or 24h, or forever")
+		return 0, errors.New("must be a time such as 10m, 24h or 7d, or forever")
 	}
 	return d, between(leastTime, mostTime)(d)
 }
 
+// forgetOnce forgets the success of a Once.
+func forgetOnce(ctx context.Context, cmd *cli.Command, args []string) error {
+	before, argv := aroundDashes(cmd, args)
+	if len(before) != 1 || len(argv) > 0 {
+		return usageError("--forget takes one NAME and no command: latchkey once NAME --forget")
+	}
+	if err := exclude(cmd, "forget", "ttl"); err != nil {
+		return err
+	}
+	name := before[0]
+	return atServer(ctx, cmd, func(ctx context.Context, client *latchkey.Client) error {
+		o := client.NewOnce(name, latchkey.Forever) // it stores nothing, so the time does not matter
+		_, done, err := o.Result(ctx)
+		text := "had not succeeded: there was nothing to forget"
+		if done {
+			text, err = "is forgotten", o.Forget(ctx)
+		}
+		if err != nil {
+			return libraryError(err)
+		}
+		return writeLines(cmd.Root().Writer, printable(name)+" "+text+"\n")
+	})
+}
+
 func once(ctx context.Context, cmd *cli.Command, args []string) error {
+	if cmd.Bool("forget") {
+		return forgetOnce(ctx, cmd, args)
+	}
+	if !cmd.IsSet("ttl") {
+		return usageError("--ttl is missing; see latchkey once --help")
+	}
 	name, argv, err := nameAndCommand(cmd, args, "")
 	if err != nil {
 		return err

@@ -137,5 +137,72 @@ func TestOnceNeedsATime(t *testing.T) {
 	require.Equal(t, latchkey.NoExpiry, seen.TTL)
 	got := latchkeyCLI(t, server, "unlock", "--force", "migration")
 	assert.Equal(t, exitSoftware, got.code)
-	assert.Contains(t, got.stderr, "a Once, not a lock")
+	assert.Contains(t, got.stderr, "a Once that is done, not a lock; to forget its success: latchkey once migration --forget\n")
+}
+
+func TestOnceForgets(t *testing.T) {
+	t.Parallel()
+	server := latchkeytest.NewServer(t)
+	forget := func(args ...string) result {
+		return latchkeyCLI(t, server, append([]string{"once", "migration", "--forget"}, args...)...)
+	}
+	nothing := result{stdout: "migration had not succeeded: there was nothing to forget\n"}
+	assert.Equal(t, nothing, forget())
+	require.Equal(t, result{stdout: "first\n"}, onceOf(t, server, "echo first").end())
+	assert.Equal(t, result{stdout: "migration is forgotten\n"}, forget())
+	assert.Equal(t, nothing, forget())
+	run := onceOf(t, server, "echo second; cat")
+	require.Equal(t, "second", run.line())
+	assert.Equal(t, nothing, forget(), "it is running")
+	got := latchkeyCLI(t, server, "unlock", "--force", "migration")
+	assert.Equal(t, exitSoftware, got.code)
+	assert.Contains(t, got.stderr, "a Once, not a lock; to stop it, end its process\n")
+	require.Zero(t, run.end().code)
+	require.Equal(t, result{stdout: "second\n"}, onceOf(t, server, "echo third").end())
+
+	for text, args := range map[string][]string{
+		"--forget takes one NAME and no command":       {"--", "true"},
+		"--forget and --ttl cannot be used together":   {"--ttl", "1h"},
+		"--forget takes one NAME and no command: latc": {"another"},
+	} {
+		got := forget(args...)
+		assert.Equal(t, exitUsage, got.code)
+		assert.Contains(t, got.stderr, text)
+	}
+	hold(t, server.Client().NewLock("a lock"))
+	got = latchkeyCLI(t, server, "once", "a lock", "--forget")
+	assert.Equal(t, exitSoftware, got.code)
+	assert.Contains(t, got.stderr, "a lock, not a Once")
+}
+
+// A success can be remembered for days. The line that a mistake suggests works.
+func TestOnceForDays(t *testing.T) {
+	t.Parallel()
+	server := latchkeytest.NewServer(t)
+	for args, want := range map[string]string{
+		"":            "once needs a command: latchkey once migration --ttl 1d -- CMD [ARGS…]\n",
+		"true":        "put -- in front of the command: latchkey once migration --ttl 1d -- true …\n",
+		"--note text": "once needs a command: latchkey once migration --ttl 1d -- CMD [ARGS…]\n",
+	} {
+		got := latchkeyCLI(t, server, append([]string{"once", "migration", "--ttl", "1d"}, strings.Fields(args)...)...)
+		assert.Equal(t, result{code: exitUsage, stderr: "latchkey: " + want}, got)
+	}
+	require.Zero(t, latchkeyCLI(t, server, "once", "migration", "--ttl", "1d", "--", "true").code)
+	seen, err := server.Client().Inspect(t.Context(), "migration")
+	require.NoError(t, err)
+	require.Greater(t, seen.TTL, 23*time.Hour)
+}
+
+func TestTimesInDays(t *testing.T) {
+	for text, want := range map[string]time.Duration{"1d": day, "30d": 30 * day, "90m": 90 * time.Minute, "0d": 0} {
+		got, err := timeOrDays(text)
+		require.NoError(t, err, text)
+		assert.Equal(t, want, got)
+	}
+	for _, text := range []string{"d", "-1d", "1.5d", "1d2h", "5", "99999999999999999999d"} {
+		_, err := timeOrDays(text)
+		assert.Error(t, err, text)
+	}
+	_, err := rememberedFor("4000000000d")
+	assert.ErrorContains(t, err, "10 years")
 }

@@ -92,7 +92,13 @@ func forceByKey(ctx context.Context, client *latchkey.Client, name string) (bool
 	if err != nil {
 		return false, libraryError(err)
 	}
-	if found.Kind == latchkey.KindMutex {
+	switch {
+	case isDone(found):
+		return false, exitWith(exitSoftware, "%q is a Once that is done, not a lock; to forget its success: "+
+			"latchkey once %[1]s --forget", name)
+	case found.Kind == latchkey.KindOnce:
+		return false, exitWith(exitSoftware, "%q is a Once, not a lock; to stop it, end its process", name)
+	case found.Kind == latchkey.KindMutex:
 		return false, exitWith(exitSoftware, "%q is a string with the value %.80q, which may be a mutex or application data; "+
 			"if it is a mutex: latchkey unlock --force --kind mutex %[1]s", name, found.Holders[0].Owner.String())
 	}
