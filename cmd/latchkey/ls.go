@@ -16,7 +16,7 @@ import (
 const columnsHelp = `HOLDERS  of a lock; acquired/total permits; remaining count of a latch; waiting/total
          parties; 1 while a Once runs; used/burst of a rate limiter; ? for number?
 WAITERS  owners in queues, or clients that listen, which they still do for some
-         seconds after their last wait
+         seconds after their last wait; - for a rate limiter: see inspect
 TTL      time until the key expires, unless it is renewed
 HELD BY  the first holder of a lock, and how many more`
 

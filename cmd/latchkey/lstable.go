@@ -19,7 +19,7 @@ func writeTable(out io.Writer, found []latchkey.Object, width int) error {
 	rows := [][]string{{"NAME", "KIND", "HOLDERS", "WAITERS", "TTL", "HELD BY"}}
 	for _, o := range found {
 		rows = append(rows, []string{
-			printable(o.Name), kindText(o), holdersText(o), strconv.Itoa(o.Waiters()), shortTTL(o.TTL), heldBy(o),
+			printable(o.Name), kindText(o), holdersText(o), waitersText(o), shortTTL(o.TTL), heldBy(o),
 		})
 	}
 	widths := make([]int, len(rows[0]))
@@ -92,6 +92,14 @@ func holdersText(o latchkey.Object) string {
 		text += fmt.Sprintf("/%d", o.Total)
 	}
 	return text
+}
+
+// waitersText returns how many wait. The server does not know who waits at a rate limiter.
+func waitersText(o latchkey.Object) string {
+	if o.Kind == latchkey.KindRate {
+		return "-"
+	}
+	return strconv.Itoa(o.Waiters())
 }
 
 // holding returns how many hold a lock or a permit, how many wait at a barrier, the remaining count

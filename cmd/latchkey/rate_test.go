@@ -67,7 +67,11 @@ func TestRateIsShown(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(latchkeyCLI(t, server, "inspect", "--json", "api").stdout), &shown))
 	assert.Equal(t, []any{"rate", "3/1h burst 2", 1, 2}, []any{shown.Kind, shown.Rate, *shown.Available, *shown.Burst})
 	table := strings.Split(latchkeyCLI(t, server, "ls").stdout, "\n")
-	assert.Regexp(t, `^api +rate +1/2 +0 +\S+ +3/1h burst 2$`, table[1])
+	assert.Regexp(t, `^api +rate +1/2 +- +\S+ +3/1h burst 2$`, table[1])
+	got := latchkeyCLI(t, server, "waiters", "api")
+	assert.Equal(t, exitSoftware, got.code)
+	assert.Contains(t, got.stderr, `"api" is a rate limiter, and the server does not know who waits; `+
+		"for the number of reserved requests: latchkey inspect api\n")
 
 	require.Equal(t, result{stdout: "api: 100/30s for all programs\n"}, latchkeyCLI(t, server, "rate", "api", "100/30s", "--set"))
 	o, err := server.Client().Inspect(t.Context(), "api")

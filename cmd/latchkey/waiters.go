@@ -51,6 +51,10 @@ func waiters(ctx context.Context, cmd *cli.Command, client *latchkey.Client, nam
 	if err != nil {
 		return libraryError(err)
 	}
+	if found.Kind == latchkey.KindRate {
+		return exitWith(exitSoftware, "%q is a rate limiter, and the server does not know who waits; "+
+			"for the number of reserved requests: latchkey inspect %[1]s", name)
+	}
 	list, err := waitersOf(ctx, client, found)
 	if err != nil {
 		return libraryError(err)
