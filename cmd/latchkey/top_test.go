@@ -81,6 +81,46 @@ func TestTopOfASample(t *testing.T) {
 	assert.Equal(t, "held by 100 owners; waiters: 0", changeText(sample(100)))
 }
 
+// The totals count what is shown. A limiter has no waiters, but reserved requests.
+func TestTopTotals(t *testing.T) {
+	t.Parallel()
+	owner := latchkeytest.NewServer(t).Client().NewOwner()
+	lock := seen("a lock", time.Second, owner)
+	lock.Queued = 2
+	running, done := seen("once:1", time.Second, owner), seen("once:2", time.Second)
+	running.Kind, done.Kind = latchkey.KindOnce, latchkey.KindOnce
+	api := latchkey.Object{Name: "api", Kind: latchkey.KindRate, Rate: latchkey.Rate{N: 2, Per: time.Hour, Burst: 2},
+		Total: 2, Available: -15}
+	l := newTopList()
+	l.apply(topLook{began: time.Now(), found: []latchkey.Object{lock, running, done}})
+	assert.Equal(t, "3 objects, 1 locked, 1 running, 2 waiting", l.totals())
+	l.apply(topLook{began: time.Now(), found: []latchkey.Object{lock, running, done, api}})
+	assert.Equal(t, "4 objects, 1 locked, 1 running, 2 waiting, 15 reserved", l.totals())
+	l.filter = "once"
+	l.arrange()
+	assert.Equal(t, "2 of 4 objects, 0 locked, 1 running, 0 waiting", l.totals())
+	assert.Equal(t, "-", waitersText(api))
+	assert.Equal(t, "0", waitersText(done))
+}
+
+// f is offered where it can do something, and otherwise says what to do.
+func TestTopForcesLocksOnly(t *testing.T) {
+	t.Parallel()
+	owner := latchkeytest.NewServer(t).Client().NewOwner()
+	page := func(kind latchkey.Kind, holders ...latchkey.Owner) *topView {
+		o := seen("x", time.Second, holders...)
+		o.Kind = kind
+		v := &topView{list: newTopList(), details: &topDetails{name: "x", object: o, loaded: true}}
+		assert.Equal(t, o.Locked(), strings.Contains(v.foot(), "f force"))
+		v.ask()
+		return v
+	}
+	assert.NotNil(t, page(latchkey.KindLock, owner).asking)
+	assert.Equal(t, "x is a Once: end its process", page(latchkey.KindOnce, owner).notice)
+	assert.Equal(t, "x is a Once that is done: latchkey once NAME --forget", page(latchkey.KindOnce).notice)
+	assert.Equal(t, "x is not a held lock", page(latchkey.KindRate).notice)
+}
+
 // The rows are sorted by the numbers in the column, whatever they count.
 func TestTopSortsByWhatItShows(t *testing.T) {
 	l := newTopList()

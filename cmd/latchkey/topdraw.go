@@ -34,7 +34,7 @@ type topColumn struct {
 var topColumns = []topColumn{
 	{"KIND", 9, 3, 0, func(r *topRow, _ time.Time) string { return kindText(r.Object) }},
 	{"HOLDERS", 8, 2, byHolders, func(r *topRow, _ time.Time) string { return holdersText(r.Object) }},
-	{"WAITERS", 8, 1, byWaiters, func(r *topRow, _ time.Time) string { return strconv.Itoa(r.Waiters()) }},
+	{"WAITERS", 8, 1, byWaiters, func(r *topRow, _ time.Time) string { return waitersText(r.Object) }},
 	{"TTL", 6, 4, byTTL, func(r *topRow, _ time.Time) string { return shortTTL(r.TTL) }},
 	{"HELD", 6, 5, byAge, func(r *topRow, at time.Time) string { return shortTime(at.Sub(r.since)) }},
 }
@@ -141,8 +141,7 @@ func (v *topView) title() string {
 // summary returns the lines below the title: the totals, and how old they are if no look replaces
 // them.
 func (v *topView) summary(width int) []string {
-	locks, waiting := v.list.totals()
-	text := fmt.Sprintf("%d objects, %d locked, %d waiting", len(v.list.rows), locks, waiting)
+	text := v.list.totals()
 	if (v.failed != nil || v.paused) && !v.list.at.IsZero() {
 		text += "; " + shortTime(time.Since(v.list.at)) + " old"
 	}
@@ -215,15 +214,20 @@ func (v *topView) drawDetails(width, height int) {
 	if o.Token > 0 {
 		lines = append(lines, row("token", strconv.FormatInt(o.Token, 10)+", the last one issued"))
 	}
-	if o.Kind == latchkey.KindNumber {
+	switch o.Kind {
+	case latchkey.KindRate:
+		lines = append(lines, limiterRows(o))
+	case latchkey.KindNumber:
 		lines = append(lines, row("value", strconv.FormatInt(o.Count, 10)))
-	} else {
+	default:
 		lines = append(lines, row("holders", holdersText(o)))
 	}
 	for _, holder := range o.Holders {
 		lines = append(lines, row("held by", holderText(o, holder)))
 	}
-	lines = append(lines, row("waiters", fmt.Sprintf("%d: %s", o.Waiters(), waitingText(o, o.Queued))))
+	if o.Kind != latchkey.KindRate {
+		lines = append(lines, row("waiters", fmt.Sprintf("%d: %s", o.Waiters(), waitingText(o, o.Queued))))
+	}
 	for _, w := range d.waiters {
 		lines = append(lines, row("waits", waiterText(o.Kind, w)))
 	}
@@ -258,8 +262,10 @@ func (v *topView) foot() string {
 		return "filter: " + v.list.filter + "_  (enter: keep, esc: clear)"
 	case v.notice != "":
 		return v.notice
-	case v.details != nil:
+	case v.details != nil && v.details.object.Locked():
 		return "esc back  f force  space poll  q quit"
+	case v.details != nil:
+		return "esc back  space poll  q quit"
 	case v.list.filter != "":
 		return "filter: " + printable(v.list.filter) + "  / change  enter details  f force  q quit"
 	}

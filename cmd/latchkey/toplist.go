@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -123,13 +124,32 @@ func (l *topList) arrange() {
 	})
 }
 
-// totals returns the totals of all objects.
-func (l *topList) totals() (locks, waiting int) {
-	for _, row := range l.rows {
-		if row.Locked() {
-			locks++
+// totals returns the totals of the objects that are shown: how many locks are held, how many Onces
+// run, how many wait, and how many requests are reserved at rate limiters.
+func (l *topList) totals() string {
+	locked, running, waiting, reserved := 0, 0, 0, 0
+	for _, row := range l.shown {
+		switch {
+		case row.Locked():
+			locked++
+		case row.Kind == latchkey.KindOnce && !isDone(row.Object):
+			running++
+		case row.Kind == latchkey.KindRate:
+			reserved += max(-row.Available, 0)
 		}
 		waiting += row.Waiters()
 	}
-	return locks, waiting
+	text := fmt.Sprintf("%d objects", len(l.rows))
+	if l.filter != "" {
+		text = fmt.Sprintf("%d of %s", len(l.shown), text)
+	}
+	text += fmt.Sprintf(", %d locked", locked)
+	if running > 0 {
+		text += fmt.Sprintf(", %d running", running)
+	}
+	text += fmt.Sprintf(", %d waiting", waiting)
+	if reserved > 0 {
+		text += fmt.Sprintf(", %d reserved", reserved)
+	}
+	return text
 }

@@ -171,6 +171,10 @@ func (v *topView) ask() {
 	}
 	switch {
 	case o.Name == "":
+	case isDone(o):
+		v.notice = fmt.Sprintf("%s is a Once that is done: latchkey once NAME --forget", printable(o.Name))
+	case o.Kind == latchkey.KindOnce:
+		v.notice = fmt.Sprintf("%s is a Once: end its process", printable(o.Name))
 	case !o.Locked():
 		v.notice = fmt.Sprintf("%s is not a held lock", printable(o.Name))
 	default:
