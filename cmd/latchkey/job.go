@@ -33,8 +33,9 @@ type job struct {
 	refused     func(string) error // handles that message; nil: exitNotAcquired
 	open        func(context.Context, *latchkey.Client) (door, error)
 	environment func(guard) []string
-	stdout      *os.File         // of the command; nil: ours
-	done        func(guard, int) // handles the exit code before the release, or nil
+	observer    func(latchkey.Event) // of the client, or nil
+	stdout      *os.File             // of the command; nil: ours
+	done        func(guard, int)     // handles the exit code before the release, or nil
 }
 
 // startError gives an error of starting a command the exit code that shells use.
@@ -76,7 +77,7 @@ func (j job) enter(ctx context.Context, signals *signals, client *latchkey.Clien
 	ctx, arrived := signals.interrupting(ctx)
 	var err error
 	if client == nil {
-		client, err = connect(ctx, j.cmd, latchkey.Options{Lease: j.lease, Label: j.cmd.String("label")})
+		client, err = connect(ctx, j.cmd, latchkey.Options{Lease: j.lease, Label: j.cmd.String("label"), Observer: j.observer})
 	}
 	var g guard
 	if err == nil {

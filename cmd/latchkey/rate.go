@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -135,7 +136,8 @@ func waitAndRun(ctx context.Context, cmd *cli.Command, argv []string, name strin
 	if err != nil {
 		return err
 	}
-	d := &rateDoor{limit: j.wait}
+	d := &rateDoor{limit: j.wait, refused: make(chan error, 1)}
+	j.observer = d.observe
 	j.thing, j.waitsFor = fmt.Sprintf("the turn at %q", name), "a turn at "+printable(name)
 	j.occupants = func(context.Context, *latchkey.Client) (occupants, error) { return occupants{}, nil }
 	j.refused = func(string) error { return exitWith(exitNotAcquired, "%w", plainError{d.refusal}) }
@@ -165,7 +167,17 @@ func rateOf(text string, burst int) (latchkey.Rate, error) {
 type rateDoor struct {
 	limiter *latchkey.RateLimiter
 	limit   time.Duration // of the wait, or 0
+	refused chan error    // has the first error that the client reports
 	refusal error
+}
+
+func (d *rateDoor) observe(e latchkey.Event) {
+	if e.Type == latchkey.EventGaveUp {
+		select {
+		case d.refused <- e.Err:
+		default:
+		}
+	}
 }
 
 func (d *rateDoor) enter(ctx context.Context, _ ...latchkey.WaitOption) (guard, error) {
@@ -181,16 +193,24 @@ func (d *rateDoor) enter(ctx context.Context, _ ...latchkey.WaitOption) (guard, 
 func (d *rateDoor) tryEnter(ctx context.Context) (guard, error) {
 	allowed, err := d.limiter.Allow(ctx)
 	if err == nil && !allowed {
-		err = noTurnError{d.limiter.Name()}
+		err = noTurnError{d.limiter.Name(), errors.New("too many requests")}
+		select {
+		case why := <-d.refused: // says when the turn is
+			err = noTurnError{d.limiter.Name(), why}
+		case <-time.After(time.Second):
+		}
 	}
 	d.refusal = err
 	return turnGuard{}, err
 }
 
 // noTurnError is the ErrNotAcquired of a command that does not wait.
-type noTurnError struct{ name string }
+type noTurnError struct {
+	name string
+	why  error
+}
 
-func (e noTurnError) Error() string { return fmt.Sprintf("%q: too many requests", e.name) }
+func (e noTurnError) Error() string { return fmt.Sprintf("%q: %v", e.name, e.why) }
 func (noTurnError) Unwrap() error   { return latchkey.ErrNotAcquired }
 
 // turnGuard is a turn: it has been used when the command starts, so it cannot be lost.

@@ -38,10 +38,11 @@ func TestRateGivesUp(t *testing.T) {
 	}
 	require.Equal(t, result{stdout: "runs\n"}, run())
 	require.Equal(t, result{stdout: "runs\n"}, run("-n"))
-	assert.Equal(t, result{stderr: "latchkey: \"api\": too many requests\n", code: exitNotAcquired}, run("--no-wait"))
-	got := run("--wait", "1m")
-	assert.Equal(t, exitNotAcquired, got.code)
-	assert.Regexp(t, `^latchkey: "api": too many requests: its turn is in (30m|29m[0-9.]+s)\n$`, got.stderr)
+	for _, wait := range []string{"--no-wait", "--wait=0s", "--wait=100ms", "--wait=1m"} {
+		got := run(wait)
+		assert.Equal(t, exitNotAcquired, got.code)
+		assert.Regexp(t, `^latchkey: "api": too many requests: its turn is in (30m|29m[0-9.]+s)\n$`, got.stderr)
+	}
 
 	waiting := invoke(t, server, "rate", "api", "2/h", "--", "echo", "runs")
 	reserved := func(n int) func() bool {
