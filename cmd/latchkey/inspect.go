@@ -19,7 +19,8 @@ func inspectCommand() *cli.Command {
 		Usage:     "show who holds a lock, or the state of any other object",
 		ArgsUsage: "NAME",
 		Description: `Read-only. For a semaphore, a latch or a barrier it prints what the inspect command of
-that object prints. A free lock is not an error: exit code 0, or 75 with --exit-code.
+that object prints. A free name is not an error: exit code 0, or 75 with --exit-code.
+A Once that is done and a rate limiter that is idle are there, with exit code 0.
 
   latchkey inspect orders:42
   latchkey inspect --exit-code orders:42 >/dev/null || echo free

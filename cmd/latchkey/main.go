@@ -57,7 +57,7 @@
 //	 75  run: the lock or permit was not acquired in time, try again later;
 //	     rate: the turn does not come in time;
 //	     latch wait: the latch was not open in time; leader: nobody leads;
-//	     inspect --exit-code: the lock is free, or the semaphore is not set;
+//	     inspect --exit-code: the name is free, or the semaphore is not set;
 //	     barrier wait: not all had arrived in time
 //	 76  run: the lock or permit was lost while the command ran; the command was ended;
 //	     latch: the latch was deleted or expired before it opened;

@@ -74,6 +74,7 @@ func TestRateIsShown(t *testing.T) {
 	assert.Contains(t, got.stderr, `"api" is a rate limiter, and the server does not know who waits; `+
 		"for the number of reserved requests: latchkey inspect api\n")
 
+	assert.Zero(t, latchkeyCLI(t, server, "inspect", "--exit-code", "api").code, "there is something under the name")
 	require.Equal(t, result{stdout: "api: 100/30s for all programs\n"}, latchkeyCLI(t, server, "rate", "api", "100/30s", "--set"))
 	o, err := server.Client().Inspect(t.Context(), "api")
 	require.NoError(t, err)
