@@ -15,8 +15,8 @@ import (
 // columnsHelp explains the columns that ls and top share.
 const columnsHelp = `HOLDERS  of a lock; acquired/total permits; remaining count of a latch; waiting/total
          parties; 1 while a Once runs; used/burst of a rate limiter; ? for number?
-WAITERS  owners in queues, or clients that listen, which they still do for some
-         seconds after their last wait; - for a rate limiter: see inspect
+WAITERS  owners in queues, or clients that listen, or did some seconds ago; - for a
+         rate limiter
 TTL      time until the key expires, unless it is renewed
 HELD BY  the first holder of a lock, and how many more`
 

@@ -18,7 +18,7 @@ const (
 
 // topHelp explains the columns and the keys.
 const topHelp = columnsHelp + `
-HELD     how long top has seen the same holders; they may have held it before
+HELD     how long top has seen the same holders
 
 A narrow screen has no HELD, then no TTL, KIND and HOLDERS, but always the column that
 sorts the rows.

@@ -81,6 +81,13 @@ func TestTopOfASample(t *testing.T) {
 	assert.Equal(t, "held by 100 owners; waiters: 0", changeText(sample(100)))
 }
 
+// The whole help is on a screen of 60 columns and 24 lines.
+func TestTopHelpFits(t *testing.T) {
+	t.Parallel()
+	const around = 3 // the title, a blank line and the keys
+	assert.LessOrEqual(t, len(strings.Split(wrapped(topHelp, 60), "\n"))+around, 24)
+}
+
 // The totals count what is shown. A limiter has no waiters, but reserved requests.
 func TestTopTotals(t *testing.T) {
 	t.Parallel()
