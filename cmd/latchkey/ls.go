@@ -120,7 +120,7 @@ type objectReply struct {
 	Left        *int64 `json:"left,omitempty"`    // of a latch, and parties that a barrier waits for
 	Parties     *int   `json:"parties,omitempty"` // of a barrier
 	Value       *int64 `json:"value,omitempty"`   // of a number
-	Rate        string `json:"rate,omitempty"`    // of a rate limiter; own if programs have their own
+	Rate        string `json:"rate,omitempty"`    // of a rate limiter
 	Burst       *int   `json:"burst,omitempty"`
 }
 
@@ -135,10 +135,7 @@ func objectJSON(o latchkey.Object) objectReply {
 	case latchkey.KindBarrier:
 		reply.Left, reply.Parties = &o.Count, &o.Total
 	case latchkey.KindRate:
-		reply.Rate = "own"
-		if !isUnknownRate(o) {
-			reply.Rate, reply.Available, reply.Burst = o.Rate.String(), &o.Available, &o.Total
-		}
+		reply.Rate, reply.Available, reply.Burst = o.Rate.String(), &o.Available, &o.Total
 	case latchkey.KindNumber:
 		reply.Value = &o.Count
 	}

@@ -86,9 +86,6 @@ func holdersText(o latchkey.Object) string {
 	text := strconv.FormatInt(holding(o), 10)
 	switch o.Kind {
 	case latchkey.KindSemaphore, latchkey.KindBarrier, latchkey.KindRate:
-		if isUnknownRate(o) {
-			return text
-		}
 		text += fmt.Sprintf("/%d", o.Total)
 	}
 	return text
@@ -124,7 +121,7 @@ func heldBy(o latchkey.Object) string {
 		return "done"
 	}
 	if o.Kind == latchkey.KindRate {
-		return rateText(o)
+		return o.Rate.String()
 	}
 	if len(o.Holders) == 0 {
 		return ""

@@ -43,7 +43,7 @@ not come in time; 127 when the command was not found, 126 when it cannot be exec
 70 when NAME is another kind of object; 69 when the server cannot be reached or does
 not answer; 64 for a mistake on the command line.`,
 		Flags: []cli.Flag{
-			&cli.IntFlag{Name: "burst", Usage: "let `B` commands start at once", DefaultText: "N", Validator: between(1, noBurst-1)},
+			&cli.IntFlag{Name: "burst", Usage: "let `B` commands start at once", DefaultText: "N", Validator: between(1, 1<<31-1)},
 			waitFlag("give up with exit code 75 if the turn does not come within `TIME`", 0),
 			&cli.BoolFlag{Name: "no-wait", Aliases: []string{"n"}, Usage: "try once, like --wait 0s"},
 			&cli.BoolFlag{Name: "set", Usage: "set the rate and the burst for all programs, and run nothing"},
@@ -80,54 +80,19 @@ func rateAction(ctx context.Context, cmd *cli.Command, args []string) error {
 	return waitAndRun(ctx, cmd, argv, name, rate)
 }
 
-// setRate sets the rate for all programs, or removes it if it is zero.
+// setRate sets the rate for all programs, or removes it if it is zero. The rate of this limiter is not
+// used: it sends no requests.
 func setRate(ctx context.Context, cmd *cli.Command, name string, rate latchkey.Rate) error {
 	return atServer(ctx, cmd, func(ctx context.Context, client *latchkey.Client) error {
-		found, err := client.Inspect(ctx, name)
-		if err != nil {
+		if err := client.NewRateLimiter(name, latchkey.Rate{N: 1, Per: time.Second}).SetRate(ctx, rate); err != nil {
 			return libraryError(err)
 		}
-		text := fmt.Sprintf("%s: %s for all programs", printable(name), rate)
+		what := rate.String() + " for all programs"
 		if rate == (latchkey.Rate{}) {
-			text = fmt.Sprintf("%s: %s", printable(name), ownRates)
+			what = "own rate of each program"
 		}
-		if rate != (latchkey.Rate{}) || found.Kind != latchkey.KindNone {
-			err = client.NewRateLimiter(name, unknownRate(found)).SetRate(ctx, rate)
-		}
-		if err != nil {
-			return libraryError(err)
-		}
-		return writeLines(cmd.Root().Writer, text+"\n")
+		return writeLines(cmd.Root().Writer, printable(name)+": "+what+"\n")
 	})
-}
-
-// ownRates is the rate of a limiter whose next caller brings its own, until that one comes.
-const ownRates = "own rate of each program"
-
-// noBurst is a burst that no program has. It marks the rate of a limiter that is unknown.
-const noBurst = 1<<31 - 1
-
-// unknownRate returns what this program passes as its own rate, to set another. It sends no
-// requests, so it has none. The limiter then keeps it until the next request: so what was let
-// through drains at the rate that was in force.
-func unknownRate(found latchkey.Object) latchkey.Rate {
-	if found.Kind != latchkey.KindRate {
-		return latchkey.Rate{N: 1, Per: time.Second, Burst: noBurst}
-	}
-	return latchkey.Rate{N: found.Rate.N, Per: found.Rate.Per, Burst: noBurst}
-}
-
-// isUnknownRate reports whether a limiter has its rate from unknownRate.
-func isUnknownRate(o latchkey.Object) bool {
-	return o.Kind == latchkey.KindRate && o.Rate.Burst == noBurst
-}
-
-// rateText returns the rate of a limiter.
-func rateText(o latchkey.Object) string {
-	if isUnknownRate(o) {
-		return ownRates
-	}
-	return o.Rate.String()
 }
 
 // waitAndRun runs a command when its turn comes.
@@ -223,9 +188,6 @@ func (turnGuard) Release(context.Context) error                  { return nil }
 
 // limiterText says what a rate limiter lets through.
 func limiterText(o latchkey.Object) string {
-	if isUnknownRate(o) {
-		return "rate: " + ownRates
-	}
 	return fmt.Sprintf("rate: %s, %s", o.Rate, leftText(o))
 }
 
@@ -236,8 +198,5 @@ func leftText(o latchkey.Object) string {
 
 // limiterRows returns the rows of a rate limiter, where one object is shown.
 func limiterRows(o latchkey.Object) string {
-	if isUnknownRate(o) {
-		return row("rate", ownRates)
-	}
 	return row("rate", o.Rate.String()) + row("now", leftText(o))
 }
