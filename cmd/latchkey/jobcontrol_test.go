@@ -133,7 +133,7 @@ func TestRunIsToldToStop(t *testing.T) {
 	server := latchkeytest.NewServer(t)
 	p := inShell(t, 100, server)
 	p.enter(`"$LATCHKEY" run --lock orders -- sh -c 'echo re"ad"y; sleep 600' &`, "ready")
-	p.enter("kill -TSTP $!")
+	p.enter(`kill -TSTP $! && echo se"n"t`, "sent")
 	p.eventually("it is stopped", func() bool {
 		p.enter("jobs", "run --lock")
 		return strings.Contains(strings.Join(p.lines(), "\n"), "Stopped")

@@ -309,8 +309,8 @@ func TestRateScripts_wrong_kind(t *testing.T) {
 // On a server without memory nothing is let through, and what was reserved is given back.
 func TestRateScripts_out_of_memory(t *testing.T) {
 	eachServer(t, "10/1000000/5", func(t *testing.T, l *limiter) {
-		if l.Full == nil {
-			t.Skip("it has no limit")
+		if l.Full == nil { // the embedded server has no limit
+			return
 		}
 		require.True(t, l.allows(5))
 		_, cancel := l.reserve(5)
