@@ -18,7 +18,7 @@ local function offer(free, short)
   end
   --@include semaphore/serve
   --@include queue/strangers
-  local strangersPause = 3
+  local strangersPause = 1
 
   -- tellStrangers announces permits. Clients of this library ignore a message on channel after one on waits.
   local function tellStrangers(permits)
