@@ -32,16 +32,13 @@ func (l *Limiter) Allow(ctx context.Context, n int) (bool, error) {
 		return false, err
 	}
 	defer l.Client.Done()
-	_, wait, err := t.send(ctx, 0)
-	switch {
-	case err != nil:
+	_, err = t.send(ctx, 0)
+	allowed := err == nil
+	if !allowed && !errors.Is(err, fault.ErrNotAcquired) {
 		return false, t.failed(ctx, err)
-	case wait > 0:
-		l.ObserveCall(t.parent, report.Opened, n, t.began, tooMany(wait))
-		return false, nil
 	}
-	l.ObserveCall(t.parent, report.Opened, n, t.began, nil)
-	return true, nil
+	l.ObserveCall(t.parent, report.Opened, n, t.began, err)
+	return allowed, nil
 }
 
 // Reserve reserves n requests.
@@ -51,10 +48,7 @@ func (l *Limiter) Reserve(ctx context.Context, n int) (*Reservation, error) {
 		return nil, err
 	}
 	defer l.Client.Done()
-	g, wait, err := t.send(ctx, longestWait)
-	if err == nil && wait > 0 {
-		err = tooMany(wait)
-	}
+	g, err := t.send(ctx, longestWait)
 	if err != nil {
 		return nil, t.failed(ctx, err)
 	}
@@ -116,10 +110,7 @@ func (t *taking) reserve(ctx context.Context) (Grant, error) {
 		if end, limited := ctx.Deadline(); limited {
 			longest = min(max(time.Until(end), 0), longest)
 		}
-		g, wait, err := t.send(ctx, longest)
-		if err == nil && wait > 0 {
-			err = tooMany(wait)
-		}
+		g, err := t.send(ctx, longest)
 		if err == nil || errors.Is(err, fault.ErrNotAcquired) || !line.WorthWaiting(ctx, err) {
 			return g, err
 		}
@@ -146,30 +137,29 @@ func (t *taking) rest(ctx context.Context, g Grant) error {
 	return nil
 }
 
-// send asks once for the requests. It returns when they may go, or how long they would have to
-// wait, if that is longer than they may.
-func (t *taking) send(ctx context.Context, longest time.Duration) (g Grant, wait time.Duration, err error) {
+// send asks once for the requests. It returns when they may go, or ErrNotAcquired if they would have
+// to wait for longer than they may.
+func (t *taking) send(ctx context.Context, longest time.Duration) (Grant, error) {
 	c, sender := t.TakingCall(t.n, longest), t.Client.Sender
 	terms := transport.Terms{Patience: sender.Patience, Waits: t.waits}
 	a, err := sender.CallOn(ctx, t.Client.Closing, terms, c.Cmd, c.Keys, c.Args)
 	t.doubt = t.doubt || a.Doubt
 	if err != nil {
-		return g, 0, err
+		return Grant{}, err
 	}
-	return ReadGrant(a, t.n, time.Now())
+	return readGrant(a, t.n, time.Now())
 }
 
-// ReadGrant reads the reply of lua/rate/take.lua for n requests, which came at that time.
-func ReadGrant(a transport.Answer, n int, now time.Time) (g Grant, wait time.Duration, err error) {
-	if a.Message.IsInt64() {
-		micros, err := a.Message.AsInt64()
-		return g, time.Duration(micros) * time.Microsecond, err
+// readGrant reads the reply of lua/rate/take.lua for n requests, which came at that time.
+func readGrant(a transport.Answer, n int, now time.Time) (Grant, error) {
+	if wait, err := a.Message.AsInt64(); a.Message.IsInt64() && err == nil {
+		return Grant{}, tooMany(time.Duration(wait) * time.Microsecond)
 	}
 	words, err := a.Message.AsIntSlice()
 	if err != nil || len(words) != 3 {
-		return g, 0, errors.Join(script.ErrReply, err)
+		return Grant{}, errors.Join(script.ErrReply, err)
 	}
-	return Grant{n, now.Add(time.Duration(words[0]) * time.Microsecond), words[1], words[2]}, 0, nil
+	return Grant{n, now.Add(time.Duration(words[0]) * time.Microsecond), words[1], words[2]}, nil
 }
 
 // tooMany is the refusal of requests that would have to wait so long.
