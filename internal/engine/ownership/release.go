@@ -188,8 +188,8 @@ func (o *Ownership) FinishRelease(a transport.Answer) {
 	o.Observe(report.Released, nil, nil) // before the next one can acquire
 	o.Leave(next, !o.Spec.othersMayStay() || !script.Stays(a), receivers)
 	o.mu.Lock()
-	span := o.Doubt.Span(o.Lease.Span())
-	late := o.Doubt.MayComeLate(o.Client.Clock(), span) && !o.Client.Topology.IsStill(o.Doubt.SentIn())
+	span, late := o.Doubt.Span(o.Lease.Span()), o.Doubt.Acquisition()
+	late = late && o.Doubt.MayComeLate(o.Client.Clock(), span) && !o.Client.Topology.IsStill(o.Doubt.SentIn())
 	o.mu.Unlock()
 	if late { // an acquisition may still run, and this release was the first undo
 		o.UndoLater(undo.FirstPause, span)
