@@ -14,8 +14,9 @@ import (
 )
 
 // hotLockCommands is how many commands per second a hot lock on one client may cost the server,
-// however often it changes hands there: one or two per turn of 10 ms, and renewals.
-const hotLockCommands = 220
+// however often it changes hands there: one per turn, and renewals. If nobody happens to be in line
+// at the end of a turn, it is two, so one try in three has to be below.
+const hotLockCommands = 150
 
 // Sixteen goroutines of one client contend all the time. MONITOR counts the commands of the server,
 // because INFO cannot distinguish the SET of a mutex from one in a script.
@@ -31,27 +32,37 @@ func TestHotClientCostsFewCommands(t *testing.T) {
 			contenders := l.contenders(clients, name, "the client", 16/len(l.roles(clients, name)))
 			passOnce(t, contenders)
 			err := rig.InTime(t, func(int) error {
-				c := &contest{contenders: contenders, lasts: rig.Lasting(time.Second / 2), passes: 100, dump: dumpOf(t, servers, name)}
-				var monitors []*rig.Monitor
-				for _, server := range servers {
-					monitors = append(monitors, rig.NewAdmin(t, server).Watch())
+				perSecond := 0.0
+				for range 3 {
+					c := &contest{contenders: contenders, lasts: rig.Lasting(time.Second / 2), passes: 100, dump: dumpOf(t, servers, name)}
+					perSecond = c.commandsPerSecond(t, servers)
+					if perSecond <= hotLockCommands || slices.Contains(costlyKinds, l.name) {
+						return nil
+					}
 				}
-				c.run(t)
-				sent := 0
-				for _, monitor := range monitors {
-					sent += len(monitor.Stop())
-				}
-				perSecond := float64(sent) / float64(len(servers)) / c.took.Seconds()
-				t.Logf("%.0f commands a second to a server for %v", perSecond, c)
-				assert.Less(t, float64(sent)/float64(c.total.Load()*int64(len(servers))), 7.0, "commands for each pass, of a MultiLock of two")
-				if perSecond > hotLockCommands && !slices.Contains(costlyKinds, l.name) {
-					return fmt.Errorf("%.0f commands a second", perSecond)
-				}
-				return nil
+				return fmt.Errorf("%.0f commands a second", perSecond)
 			})
 			require.NoError(t, err)
 		})
 	}
+}
+
+// commandsPerSecond runs a contest, and returns how many commands a second it costs each server.
+func (c *contest) commandsPerSecond(t *testing.T, servers []*rig.Server) float64 {
+	t.Helper()
+	var monitors []*rig.Monitor
+	for _, server := range servers {
+		monitors = append(monitors, rig.NewAdmin(t, server).Watch())
+	}
+	c.run(t)
+	sent := 0
+	for _, monitor := range monitors {
+		sent += len(monitor.Stop())
+	}
+	perSecond := float64(sent) / float64(len(servers)) / c.took.Seconds()
+	t.Logf("%.0f commands a second to a server for %v", perSecond, c)
+	assert.Less(t, float64(sent)/float64(c.total.Load()*int64(len(servers))), 7.0, "commands for each pass, of a MultiLock of two")
+	return perSecond
 }
 
 // costlyKinds cost more: a MultiLock and a RedLock are not passed on, the sides of a ReadWriteLock

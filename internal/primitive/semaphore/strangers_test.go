@@ -1,6 +1,7 @@
 package semaphore_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/latchkey-go/latchkey/internal/base/identity"
+	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/primitive/semaphore"
@@ -62,6 +64,17 @@ func (p pool) queueDead() {
 	require.IsType(p.t, []any{}, testredis.RunScript(p.Client, script.PermitAcquire, p.Names.FairPermitKeys(), args...))
 }
 
+// await waits until so many calls of this client wait, and at least so many entries are in the queue
+// whose clients listen.
+func (p pool) await(calls, listen int) {
+	p.t.Helper()
+	require.Eventually(p.t, func() bool {
+		entries, err := testredis.Do(p.Client, "HKEYS", p.Names.FairPermitKeys()[4]).AsStrSlice()
+		entries = slices.DeleteFunc(entries, func(e string) bool { return e == "" })
+		return err == nil && len(entries) >= listen && p.Client.Waiting.Counts.Now()[keyspace.KindFairPermit] == calls
+	}, soon, time.Millisecond)
+}
+
 // The first in the queue is dead. The next one has the permit a moment after the release, although
 // it may be the turn of the stranger, who does not want it.
 func TestStrangers_first_is_dead(t *testing.T) {
@@ -70,7 +83,7 @@ func TestStrangers_first_is_dead(t *testing.T) {
 		first := <-p.acquire(1)
 		p.queueDead()
 		second := p.acquire(1)
-		time.Sleep(100 * time.Millisecond) // it is in the queue, and listens
+		p.await(1, 2)
 		began := time.Now()
 		p.release(first)
 		p.release(<-second)
@@ -85,10 +98,10 @@ func TestStrangers_more_than_there_are(t *testing.T) {
 	for range 10 {
 		require.NoError(t, p.Set(t.Context(), 1))
 		large := p.acquire(5)
-		time.Sleep(50 * time.Millisecond)
+		p.await(1, 0)
 		first := <-p.acquire(1)
 		second := p.acquire(1)
-		time.Sleep(50 * time.Millisecond)
+		p.await(2, 1)
 		began := time.Now()
 		require.NoError(t, p.Set(t.Context(), 10))
 		p.release(<-second)
