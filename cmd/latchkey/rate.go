@@ -118,7 +118,7 @@ func waitAndRun(ctx context.Context, cmd *cli.Command, argv []string, name strin
 func rateOf(text string, burst int) (latchkey.Rate, error) {
 	number, period, _ := strings.Cut(text, "/")
 	n, err := strconv.Atoi(number)
-	per, known := map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour}[period]
+	per, known := map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour, "d": day}[period]
 	if !known && err == nil {
 		per, err = timeOrDays(period)
 	}
