@@ -66,7 +66,8 @@ func BenchmarkMutex(b *testing.B) {
 	each(b, func(key string) func(context.Context) error { return pair(c.NewMutex(key)) })
 }
 
-// BenchmarkAllow measures a request that goes, and BenchmarkAllowFloor its script without the library.
+// BenchmarkAllow measures a request that goes, and BenchmarkAllowFloor its script without the
+// library.
 func BenchmarkAllow(b *testing.B) {
 	c := benchClient(b)
 	each(b, func(key string) func(context.Context) error {

@@ -41,8 +41,8 @@ const (
 	EventRenewalFailed EventType = EventType(report.RenewalFailed)
 	// EventCountedDown: this client counted a latch down. Count is what remains.
 	EventCountedDown EventType = EventType(report.CountedDown)
-	// EventOpened: an Await found its latch open, or its barrier complete, or a Do found its Once done,
-	// or a rate limiter let Count requests go or reserved them, after Wait.
+	// EventOpened: an Await found its latch open, or its barrier complete, or a Do found its Once
+	// done, or a rate limiter let Count requests go or reserved them, after Wait.
 	EventOpened EventType = EventType(report.Opened)
 )
 

@@ -17,9 +17,10 @@ type Object struct {
 	// is set, because a key cannot be mapped back to its name.
 	Name string
 	Key  string // as it is in Redis
-	// Kind is KindMutex, KindLock, KindRWLock, KindSemaphore, KindLatch, KindBarrier, KindOnce or KindRate;
-	// KindNumber for a semaphore or a latch that Redisson made, or a counter of an application;
-	// KindNone for a free name; or KindUnknown for other data. A MultiLock has KindMulti or KindRed.
+	// Kind is KindMutex, KindLock, KindRWLock, KindSemaphore, KindLatch, KindBarrier, KindOnce or
+	// KindRate; KindNumber for a semaphore or a latch that Redisson made, or a counter of an
+	// application; KindNone for a free name; or KindUnknown for other data. A MultiLock has
+	// KindMulti or KindRed.
 	//
 	// KindLock is a re-entrant, fenced, spin or fair lock, or the lock of an election; a Token
 	// other than 0 means that it was fenced at some time. KindMutex with a token that [ParseOwner]
@@ -65,7 +66,8 @@ type Object struct {
 }
 
 // Locked reports whether the object is a lock that is held. A semaphore, a latch, a barrier, a
-// Once, a rate limiter and data of an application are not locked. Don't branch on it; acquire the lock.
+// Once, a rate limiter and data of an application are not locked. Don't branch on it; acquire the
+// lock.
 func (o Object) Locked() bool { return (&inspect.Object{Kind: keyspace.Kind(o.Kind)}).Locked() }
 
 // Waiters estimates how many wait for the object: it is the larger of Queued and Listeners, since a

@@ -21,8 +21,8 @@ const Forever = NoExpiry
 // to repeat.
 type Once struct{ inside once.Once }
 
-// NewOnce returns the Once with that name. It sends nothing. A success is remembered for ttl, from 1
-// ms to 10 years, or [Forever]; there is no default, so with 0 every call returns ErrInvalid. If
+// NewOnce returns the Once with that name. It sends nothing. A success is remembered for ttl, from
+// 1 ms to 10 years, or [Forever]; there is no default, so with 0 every call returns ErrInvalid. If
 // processes use different times, that of the process that succeeds counts.
 func (c *Client) NewOnce(name string, ttl time.Duration) *Once {
 	return &Once{once.New(c.engine(), name, ttl)}
@@ -31,15 +31,15 @@ func (c *Client) NewOnce(name string, ttl time.Duration) *Once {
 // Name returns the name as the program gave it.
 func (o *Once) Name() string { return o.inside.Name() }
 
-// Do returns the result of the work, and runs fn to do it if nobody has succeeded yet. While another
-// process runs, or another goroutine of this one, Do waits until that run is over. If the run has
-// failed or crashed, one of those that wait runs its own fn. The wait ends with ctx or the time of
-// [Wait]. The other options are [Lease], [MaxHold] and [Note].
+// Do returns the result of the work, and runs fn to do it if nobody has succeeded yet. While
+// another process runs, or another goroutine of this one, Do waits until that run is over. If the
+// run has failed or crashed, one of those that wait runs its own fn. The wait ends with ctx or the
+// time of [Wait]. The other options are [Lease], [MaxHold] and [Note].
 //
-// fn runs under a hold, which the client renews unless you set a Lease. The context of fn is that of
-// the hold ([Hold.Context]): it ends when ctx ends or the hold is lost. HoldFrom finds the hold in
-// it, and with it the fencing token. If fn calls Do of the same name with it, that is an ErrInvalid:
-// nobody else could ever finish.
+// fn runs under a hold, which the client renews unless you set a Lease. The context of fn is that
+// of the hold ([Hold.Context]): it ends when ctx ends or the hold is lost. HoldFrom finds the hold
+// in it, and with it the fencing token. If fn calls Do of the same name with it, that is an
+// ErrInvalid: nobody else could ever finish.
 //
 // If fn returns nil, the server stores the result, of at most 65,536 bytes, while it ends the hold,
 // and every other Do returns it. nil and an empty result are the same. An error or a panic of fn
@@ -61,8 +61,8 @@ func (o *Once) Do(
 	return o.inside.Do(ctx, fn, settingsOf(options))
 }
 
-// HoldFrom returns the hold of the run that ctx carries, or nil: see [Lock.HoldFrom]. The token of a
-// hold ([Hold.Token]) is larger than that of every earlier run. It is the time in µs at which the
+// HoldFrom returns the hold of the run that ctx carries, or nil: see [Lock.HoldFrom]. The token of
+// a hold ([Hold.Token]) is larger than that of every earlier run. It is the time in µs at which the
 // run began, by the clock of the server, so nothing has to outlive the success.
 func (o *Once) HoldFrom(ctx context.Context) *Hold { return (*Hold)(o.inside.HandleFrom(ctx)) }
 
@@ -77,6 +77,6 @@ func (o *Once) Result(ctx context.Context) (result []byte, done bool, err error)
 // if the request was sent and got no answer; you may repeat it.
 func (o *Once) Forget(ctx context.Context) error { return o.inside.Forget(ctx) }
 
-// Inspect returns who runs, how long the success is remembered, and the token of the run. The errors
-// are those of [Lock.Inspect].
+// Inspect returns who runs, how long the success is remembered, and the token of the run. The
+// errors are those of [Lock.Inspect].
 func (o *Once) Inspect(ctx context.Context) (Object, error) { return asObject(o.inside.Inspect(ctx)) }

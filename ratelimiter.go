@@ -40,8 +40,8 @@ func (r Rate) String() string { return keyspace.Rate(r).String() }
 // ErrWrongKind.
 type RateLimiter struct{ inside rate.Limiter }
 
-// NewRateLimiter returns the limiter with that name. It sends nothing. The rate counts for the calls
-// of this value, until SetRate sets one for all. If the rate is unusable, every call returns
+// NewRateLimiter returns the limiter with that name. It sends nothing. The rate counts for the
+// calls of this value, until SetRate sets one for all. If the rate is unusable, every call returns
 // ErrInvalid.
 func (c *Client) NewRateLimiter(name string, r Rate) *RateLimiter {
 	return &RateLimiter{rate.New(c.engine(), name, keyspace.Rate(r))}
@@ -71,10 +71,10 @@ func (l *RateLimiter) Wait(ctx context.Context) error { return l.inside.Wait(ctx
 // they may go now.
 //
 // If their turn comes after the deadline of ctx, WaitN returns at once, reserves nothing, and the
-// error matches ErrNotAcquired, and ErrUnknownOutcome too if an earlier attempt was not answered. If ctx ends or the client is closed during the wait, they are given
-// back in the background, as by [Reservation.Cancel]; the error matches ErrNotAcquired and that of
-// ctx, or ErrClosed. While the server is in trouble, WaitN retries until ctx ends. The other errors
-// are those of AllowN.
+// error matches ErrNotAcquired, and ErrUnknownOutcome too if an earlier attempt was not answered.
+// If ctx ends or the client is closed during the wait, they are given back in the background, as by
+// [Reservation.Cancel]; the error matches ErrNotAcquired and that of ctx, or ErrClosed. While the
+// server is in trouble, WaitN retries until ctx ends. The other errors are those of AllowN.
 func (l *RateLimiter) WaitN(ctx context.Context, n int) error { return l.inside.Wait(ctx, n) }
 
 // Reserve reserves a request: see [RateLimiter.ReserveN].

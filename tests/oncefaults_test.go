@@ -81,8 +81,8 @@ func TestOnce_lateResult(t *testing.T) {
 	}
 }
 
-// A result that never reached the server was not stored, although an earlier copy of a release would
-// explain that the owner is gone.
+// A result that never reached the server was not stored, although an earlier copy of a release
+// would explain that the owner is gone.
 func TestOnce_resultThatNeverArrived(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)
@@ -237,8 +237,8 @@ redis.call('hset', KEYS[1], 'token', ARGV[1])
 redis.call('hincrby', KEYS[1], 'begun', 1)
 return 1`
 
-// onceProcess does the work "name 0", "name 1" and so on. Its arguments: name, server, how many. The
-// test kills it at any moment.
+// onceProcess does the work "name 0", "name 1" and so on. Its arguments: name, server, how many.
+// The test kills it at any moment.
 var onceProcess = rig.Child("once", func(ctx context.Context, args []string) error {
 	client, closeAll, err := dialTicket(args[1], "", latchkey.Options{Lease: crashLease})
 	if err != nil {
@@ -311,8 +311,8 @@ func TestOnce_killedProcesses(t *testing.T) {
 	t.Logf("%d works, %d kills; %d works were begun more than once", works, kills, again)
 }
 
-// A million calls of several clients on names that succeed, fail and are forgotten. At most one runs
-// at a time, and each success is the only one until it is forgotten.
+// A million calls of several clients on names that succeed, fail and are forgotten. At most one
+// runs at a time, and each success is the only one until it is forgotten.
 func TestOnce_manyOperations(t *testing.T) {
 	if os.Getenv("LATCHKEY_TEST_ONCE") == "" {
 		t.Parallel()
@@ -400,8 +400,8 @@ func TestOnce_manyOperations(t *testing.T) {
 	t.Logf("%d calls, %d runs, %d failures, %d forgotten", total, runs.Load(), failures.Load(), forgotten.Load())
 }
 
-// A copy of the acquisition that arrives after the success was forgotten is undone: nobody waits for
-// a run that nobody has.
+// A copy of the acquisition that arrives after the success was forgotten is undone: nobody waits
+// for a run that nobody has.
 func TestOnce_late_copy_of_the_acquisition(t *testing.T) {
 	t.Parallel()
 	server, name := rig.Shared(), rig.Name(t)

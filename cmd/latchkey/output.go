@@ -21,8 +21,8 @@ type output struct {
 	kept []byte
 }
 
-// captureOutput copies to another file. If that cannot be written, or its reader is gone, the command
-// goes on, and its output is only kept.
+// captureOutput copies to another file. If that cannot be written, or its reader is gone, the
+// command goes on, and its output is only kept.
 func captureOutput(to io.Writer) (*output, error) {
 	read, write, err := os.Pipe()
 	if err != nil {

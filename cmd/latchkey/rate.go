@@ -80,8 +80,8 @@ func rateAction(ctx context.Context, cmd *cli.Command, args []string) error {
 	return waitAndRun(ctx, cmd, argv, name, rate)
 }
 
-// setRate sets the rate for all programs, or removes it if it is zero. The rate of this limiter is not
-// used: it sends no requests.
+// setRate sets the rate for all programs, or removes it if it is zero. The rate of this limiter is
+// not used: it sends no requests.
 func setRate(ctx context.Context, cmd *cli.Command, name string, rate latchkey.Rate) error {
 	return atServer(ctx, cmd, func(ctx context.Context, client *latchkey.Client) error {
 		if err := client.NewRateLimiter(name, latchkey.Rate{N: 1, Per: time.Second}).SetRate(ctx, rate); err != nil {

@@ -42,7 +42,8 @@ func (s *Sender) Call(ctx context.Context, stop <-chan struct{}, cmd Command, ke
 
 // Terms say how long a call may take, in addition to its context.
 type Terms struct {
-	// Patience is for a slot among the commands in flight, the answer, and the repetitions together.
+	// Patience is for a slot among the commands in flight, the answer, and the repetitions
+	// together.
 	Patience time.Duration
 	// Waits means that the caller waits on anyway. On a working connection the patience may then be
 	// exceeded by the time that it takes to notice a silent server.

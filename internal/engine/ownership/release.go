@@ -109,8 +109,8 @@ func (s *Hold) BeginRelease() (done bool, err error) {
 	return done, nil
 }
 
-// ReleaseStores says that the last release stores something. If it finds the owner gone, nothing was
-// stored.
+// ReleaseStores says that the last release stores something. If it finds the owner gone, nothing
+// was stored.
 func (o *Ownership) ReleaseStores() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

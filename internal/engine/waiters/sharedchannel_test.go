@@ -11,8 +11,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/turns"
 )
 
-// The first waiter of a client tries as soon as strangers release permits, unless the client has had
-// as many as they, or the message is for strangers: then they go first.
+// The first waiter of a client tries as soon as strangers release permits, unless the client has
+// had as many as they, or the message is for strangers: then they go first.
 func TestSharedChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		own := line.NewTable().Use(line.Key{})

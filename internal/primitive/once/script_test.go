@@ -100,7 +100,8 @@ func TestOnceScripts_only_the_owner_that_runs_stores_a_result(t *testing.T) {
 	require.Nil(t, s.twice(script.OnceRelease, ownerB, "channel", "PUBLISH"), "a late undo")
 }
 
-// The undo of a run that has stored its result ends a run that a late copy of its acquisition began.
+// The undo of a run that has stored its result ends a run that a late copy of its acquisition
+// began.
 func TestOnceScripts_late_acquisition(t *testing.T) {
 	s := newOnceScripts(t)
 	first := s.run(ownerA)

@@ -18,8 +18,8 @@ type waiter struct {
 	success *success
 }
 
-// wait returns nil if the caller is to run, or a *success. Usually the work is done. So a call makes
-// its first attempt at once, not in line.
+// wait returns nil if the caller is to run, or a *success. Usually the work is done. So a call
+// makes its first attempt at once, not in line.
 func wait(ctx context.Context, a *acquire.Acquisition) error {
 	w := &waiter{Acquisition: a}
 	_, err := w.Attempt(ctx, 0)

@@ -229,8 +229,8 @@ func TestRateScripts_clock_set_back(t *testing.T) {
 	})
 }
 
-// What was reserved since is still counted after a cancel, although a change of the rate has let the
-// rest drain.
+// What was reserved since is still counted after a cancel, although a change of the rate has let
+// the rest drain.
 func TestRateScripts_cancel_after_a_faster_rate(t *testing.T) {
 	eachServer(t, "1/3600000000/100", func(t *testing.T, l *limiter) {
 		require.True(t, l.allows(100))

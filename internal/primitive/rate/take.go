@@ -137,8 +137,8 @@ func (t *taking) rest(ctx context.Context, g Grant) error {
 	return nil
 }
 
-// send asks once for the requests. It returns when they may go, or ErrNotAcquired if they would have
-// to wait for longer than they may.
+// send asks once for the requests. It returns when they may go, or ErrNotAcquired if they would
+// have to wait for longer than they may.
 func (t *taking) send(ctx context.Context, longest time.Duration) (Grant, error) {
 	c, sender := t.TakingCall(t.n, longest), t.Client.Sender
 	terms := transport.Terms{Patience: sender.Patience, Waits: t.waits}

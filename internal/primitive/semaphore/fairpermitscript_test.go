@@ -176,8 +176,8 @@ func TestFairPermitScripts_dead(t *testing.T) {
 	require.Empty(t, s.queue())
 }
 
-// At the turn of strangers, clients of this library are told to ignore the message, and the first in
-// the queue has the permit after it.
+// At the turn of strangers, clients of this library are told to ignore the message, and the first
+// in the queue has the permit after it.
 func TestFairPermitScripts_strangers(t *testing.T) {
 	s := newFairPermitScripts(t, 1)
 	testredis.Hear(t, s.c, s.channel)

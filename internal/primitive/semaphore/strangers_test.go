@@ -64,8 +64,8 @@ func (p pool) queueDead() {
 	require.IsType(p.t, []any{}, testredis.RunScript(p.Client, script.PermitAcquire, p.Names.FairPermitKeys(), args...))
 }
 
-// await waits until so many calls of this client wait, and at least so many entries are in the queue
-// whose clients listen.
+// await waits until so many calls of this client wait, and at least so many entries are in the
+// queue whose clients listen.
 func (p pool) await(calls, listen int) {
 	p.t.Helper()
 	require.Eventually(p.t, func() bool {
