@@ -145,7 +145,8 @@ func TestFailover_rate_limiter(t *testing.T) {
 	mustAllow(t, l, 5)
 	r := mustReserve(t, l, 3)
 	_, admin := s.Master()
-	require.Equal(t, int64(1), admin.Int("WAIT", "1", "5000"))
+	admin.Do("SET", "in step", "1") // WAIT waits for the writes of its own connection only
+	require.Equal(t, int64(1), admin.Int("WAIT", "1", "20000"))
 	s.Failover()
 	allowed, err := l.Allow(within(t, time.Minute))
 	require.NoError(t, err)
