@@ -5,7 +5,6 @@ package core
 import (
 	"cmp"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -216,13 +215,6 @@ func (c *Parts) logTrouble(name string, err error) {
 		trouble = report.NoticeBusyServer
 	}
 	c.Reporter.Log(trouble, name, slog.Any("error", err))
-}
-
-// PollPause is how long a waiter relies on messages this time: the ceiling less up to a
-// quarter, at random, so that clients do not poll at the same time.
-func (c *Parts) PollPause() time.Duration {
-	ceiling := c.Config.PollCeiling
-	return ceiling - rand.N(ceiling/4+1)
 }
 
 // PatienceInFront is how long a waiter is in front before it looks for what it waits for.
