@@ -4,6 +4,12 @@ package keyspace
 // readers may use another one.
 func RecordKey(record string) string { return "latchkey_client:{" + record + "}" }
 
+// ClientKey returns the name of a key that belongs to one client, in the slot of another key. what
+// is its purpose.
+func ClientKey(key, client, what string) string {
+	return "latchkey_op:" + Tag(key) + ":" + client + ":" + what
+}
+
 // LatchKey is where the rounds of a latch are.
 func LatchKey(tag string) string { return "latchkey_latch:" + tag }
 

@@ -104,9 +104,6 @@ func OfKey(name, key string) *Keys {
 	}
 }
 
-// WholeTag reports whether braces enclose a whole key, as in {x}, which derives the same keys as x.
-func WholeTag(key string) bool { return strings.HasPrefix(key, "{") && strings.HasSuffix(key, "}") }
-
 // CheckName is checkKey for a name.
 func CheckName(name string) error { return checkKey("the name", name) }
 

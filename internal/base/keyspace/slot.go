@@ -33,8 +33,5 @@ func Tag(key string) string {
 	return "{" + key + "}"
 }
 
-// ClientKey returns the name of a key that belongs to one client, in the slot of another key. what
-// is its purpose.
-func ClientKey(key, client, what string) string {
-	return "latchkey_op:" + Tag(key) + ":" + client + ":" + what
-}
+// WholeTag reports whether braces enclose a whole key, as in {x}, which derives the same keys as x.
+func WholeTag(key string) bool { return strings.HasPrefix(key, "{") && strings.HasSuffix(key, "}") }
