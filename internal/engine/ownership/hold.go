@@ -80,6 +80,14 @@ func (s *Hold) errLocked() error {
 	return fault.ErrNotHeld
 }
 
+// EndedBecause says why the hold is over, or is nil.
+func (s *Hold) EndedBecause() error {
+	o := s.Ownership
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return s.errLocked()
+}
+
 // ValidFor implements [hold.Backend].
 func (s *Hold) ValidFor() time.Duration {
 	if s.Err() != nil {

@@ -95,11 +95,3 @@ func (s *Hold) LeaseFixed(sent lease.Stamp, lease time.Duration) {
 	o.Lease.Set(sent, lease)
 	o.plan()
 }
-
-// EndedBecause says why the hold is over, or is nil.
-func (s *Hold) EndedBecause() error {
-	o := s.Ownership
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return s.errLocked()
-}
