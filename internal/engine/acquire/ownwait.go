@@ -55,7 +55,7 @@ func (a *Acquisition) ReportOwnWait() {
 // itself.
 func (a *Acquisition) reportBehindOwnReader() {
 	c := a.Lock.Client
-	if !a.BehindOwnReader || c.Clock().Since(a.Began) < c.PatienceInFront() {
+	if !a.BehindOwnReader || c.Clock().Since(a.Began) < c.Config.StaleWaiterTimeout/5 {
 		return
 	}
 	c.Reporter.Log(report.NoticeOwnReader, a.Lock.Name())

@@ -217,9 +217,6 @@ func (c *Parts) logTrouble(name string, err error) {
 	c.Reporter.Log(trouble, name, slog.Any("error", err))
 }
 
-// PatienceInFront is how long a waiter is in front before it looks for what it waits for.
-func (c *Parts) PatienceInFront() time.Duration { return c.Config.StaleWaiterTimeout / 5 }
-
 // reportsOfMessages returns what logs that messages are missing.
 func reportsOfMessages(r *report.Reporter) pubsub.Reports {
 	logs := func(n report.Notice) func(string, error) {
