@@ -17,7 +17,7 @@
 -- server that is out of memory. Idempotent: the operation is noted.
 --@include shared/tell
 --@include latch/state
---@include shared/once
+--@include shared/op_once
 
 if round ~= which then
   --@include shared/only_master

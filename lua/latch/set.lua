@@ -19,7 +19,7 @@
 -- operation is noted.
 --@include shared/tell
 --@include latch/state
---@include shared/once
+--@include shared/op_once
 
 if state == 'set' or round ~= last and round ~= '0' then
   return nothing()

@@ -22,7 +22,7 @@
 -- semaphore exists. Idempotent: the operation is noted.
 n, counts = tonumber(n), counts == '1'
 --@include permit/serve
---@include shared/once
+--@include shared/op_once
 
 if free and how == 'try' then
   return nothing()

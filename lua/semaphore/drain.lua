@@ -10,7 +10,7 @@
 -- Cost: 5 commands. Idempotent: the operation is noted. semaphore/undo.lua gives back what it took.
 local publish, channel
 --@include semaphore/state
---@include shared/once
+--@include shared/op_once
 
 if not free then
   return unset()

@@ -17,7 +17,7 @@
 -- Idempotent: the operation is noted, so that a late copy does not delete the next semaphore.
 --@include semaphore/state
 mine = ofKind
---@include shared/once
+--@include shared/op_once
 
 if ms == '0' then
   redis.call('del', key, kind, unpack(KEYS, firstOther)) -- also what a semaphore that is gone has left

@@ -21,7 +21,7 @@
 -- of memory. Idempotent: the operation is noted.
 n, keeping, counts = tonumber(n), tonumber(keeping), counts == '1'
 --@include semaphore/offer
---@include shared/once
+--@include shared/op_once
 
 if not free and how == 'release if set' then
   return nothing()

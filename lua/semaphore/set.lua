@@ -22,7 +22,7 @@
 -- memory. Idempotent: the operation is noted.
 n, keeping, counts = tonumber(n), tonumber(keeping), counts == '1'
 --@include semaphore/serve
---@include shared/once
+--@include shared/op_once
 
 if free and how == 'try' then
   return nothing()
