@@ -2,7 +2,6 @@ package acquire
 
 import (
 	"github.com/latchkey-go/latchkey/internal/engine/line"
-
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
 

@@ -6,10 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/latchkey-go/latchkey/internal/engine/core"
-
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/inbox"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 )

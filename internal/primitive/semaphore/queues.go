@@ -3,12 +3,11 @@ package semaphore
 import (
 	"context"
 
-	"github.com/latchkey-go/latchkey/internal/engine/core"
-	"github.com/latchkey-go/latchkey/internal/engine/owners"
-
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
 	"github.com/latchkey-go/latchkey/internal/engine/acquire"
+	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
+	"github.com/latchkey-go/latchkey/internal/engine/owners"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/renewal"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
