@@ -31,7 +31,7 @@ package internal
 //	labels.Known.mu             | the labels of other clients                              |
 //	undo.Undoer.mu              | what is to be undone, and when                           |
 //	undo.Sessions.mu            | the sessions of operations that count once               |
-//	waiters.List.mu          | the waiters for fair locks, and their tickets            | foreign code
+//	waiters.List.mu             | the waiters in queues on the server, and their tickets   | foreign code
 //	line.shard.mu               | lines, live ownerships: waiters, uses, last answers      | ownership.Ownership.mu, waiters.List.mu
 //	pubsub.Notifier.mu          | the listeners, and the nodes that own slots              | waiters.List.mu
 //	pubsub.listener.mu          | the subscriptions at a node                              | waiters.List.mu, pubsub.Notifier.mu

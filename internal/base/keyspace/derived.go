@@ -10,10 +10,10 @@ func ClientKey(key, client, what string) string {
 	return "latchkey_op:" + Tag(key) + ":" + client + ":" + what
 }
 
-// LatchKey is where the rounds of a latch are.
+// LatchKey has the rounds of a latch.
 func LatchKey(tag string) string { return "latchkey_latch:" + tag }
 
-// LeaderKey is what the leader of an election announces.
+// LeaderKey has what the leader of an election announces.
 func LeaderKey(tag string) string { return "latchkey_leader:" + tag }
 
 // FairQueueKey is Redisson's queue of a fair lock.
@@ -22,7 +22,7 @@ func FairQueueKey(tag string) string { return "redisson_lock_queue:" + tag }
 // WritersKey has the writers that wait for a read/write lock.
 func WritersKey(tag string) string { return "latchkey_rw_writers:" + tag }
 
-// TotalKey is how many permits a semaphore has.
+// TotalKey has the total number of permits of a semaphore.
 func TotalKey(tag string) string { return "latchkey_sc_total:" + tag }
 
 // SemQueueKey is the queue of a Semaphore.

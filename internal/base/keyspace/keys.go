@@ -12,8 +12,8 @@ import (
 // MaxLength is the longest key, in bytes.
 const MaxLength = 512
 
-// Keys holds the names that one lock uses in Redis, as Redisson spells them. All of them hash to
-// one cluster slot.
+// Keys holds the names that all objects use in Redis, as Redisson spells them, for one object. All
+// of them hash to one cluster slot.
 type Keys struct {
 	Name    string // as the program gave it
 	Key     string // as it is in Redis
@@ -84,8 +84,8 @@ func CheckPrefix(prefix string) error {
 	return checkKey("Options.KeyPrefix", prefix)
 }
 
-// OfKey derives the names of a lock from its key. They are parts of one string, which is one object
-// instead of three for each lock value.
+// OfKey derives the names of an object from its key. They are parts of one string, so that each
+// value of a lock costs one piece of memory instead of three.
 func OfKey(name, key string) *Keys {
 	const channel, token = "redisson_lock__channel:", "redisson_lock_token:"
 	queue, open, end := "latchkey_queue:", "{", "}"

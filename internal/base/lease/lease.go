@@ -1,5 +1,6 @@
-// Package lease has how long something is held, and how long the client can rely on that: stamps of
-// both clocks, leases and their bounds. It only calculates.
+// Package lease has how long something is held, and how long the client can rely on that. A Term is
+// a lease: when it ends, and when it is renewed. A Stamp is a time on both clocks, and a Bound is
+// MaxHold or AtLeast. The package only calculates.
 package lease
 
 import (
@@ -21,7 +22,7 @@ const (
 // NoExpiry is the duration of something that does not end. The public package documents it.
 const NoExpiry = time.Duration(math.MaxInt64)
 
-// Permanent stands for a lease that does not end.
+// Permanent is NoExpiry as a lease, to which a time can be added without an overflow.
 const Permanent = 100 * 365 * 24 * time.Hour
 
 // Check checks the length of a lease. All checks of leases use it.

@@ -82,8 +82,8 @@ func (r *Request) Bound(ctx context.Context) (context.Context, context.CancelFun
 // AwaitsSet reports whether the call waits until somebody has set the value.
 func (r *Request) AwaitsSet() bool { return r.AwaitSet && r.Waits }
 
-// Confines reports whether the request has limits that must wait for the whole of which it acquires
-// a part.
+// Confines reports whether the request has limits that apply to a member of a group only once all
+// members are there: see hold.Confinement.
 func (r *Request) Confines() bool { return r.Waits && (!r.Renew || r.MaxHold > 0) }
 
 func (r *Request) apply(s Setting) error {

@@ -50,9 +50,9 @@ func (a *Acquisition) ReportOwnWait() {
 	}
 }
 
-// reportBehindOwnReader logs a line if a call that wants to read has waited for a while behind a
-// writer that waits for a reader of this client. If the call runs under that hold, it delays
-// itself.
+// reportBehindOwnReader logs a line if a call that wants to read has waited for a fifth of
+// StaleWaiterTimeout behind a writer that waits for a reader of this client. If the call runs under
+// that hold, it delays itself.
 func (a *Acquisition) reportBehindOwnReader() {
 	c := a.Lock.Client
 	if !a.BehindOwnReader || c.Clock().Since(a.Began) < c.Config.StaleWaiterTimeout/5 {

@@ -11,6 +11,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/connect"
 )
 
+// The parts of Close, which is in owners/close.go.
+
 // CloseContext returns the context of a Close. It ends with the given one, unless that has ended
 // before or ends because the client is closed. Its cause is the error to return.
 func (c *Parts) CloseContext(ctx context.Context) (context.Context, context.CancelCauseFunc) {

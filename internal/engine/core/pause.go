@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// PollPause is how long a waiter relies on messages this time: the ceiling less up to a
+// PollPause is how long a waiter relies on messages this time: Tuning.PollCeiling less up to a
 // quarter, at random, so that clients do not poll at the same time.
 func (c *Parts) PollPause() time.Duration {
 	ceiling := c.Config.PollCeiling

@@ -50,7 +50,7 @@ type Backend interface {
 // the hold.
 type Keeper struct{ handle atomic.Pointer[Handle] }
 
-// Watch leaves the handle to the program: if that drops it, the garbage collector finds it.
+// Watch stops keeping the handle: if the program drops it, the garbage collector finds it.
 func (k *Keeper) Watch() {
 	if h := k.handle.Swap(nil); h != nil {
 		runtime.SetFinalizer(h, (*Handle).abandoned)

@@ -47,7 +47,7 @@ func (c *channel) find(name string) Recipient {
 	return c.waiting[name]
 }
 
-// Calls is the kind of what the server offers in a call.
+// Calls is the kind, for Register, of permits that a call message keeps for an operation.
 const Calls = "call"
 
 // Register sets what is done if the server has given a lock, or offered something, to a name that

@@ -1,6 +1,6 @@
 // Package line has the lines in which the goroutines of a client wait for what others hold, and the
 // loop in which the one in front waits for the server. A Table has the lines and what the client
-// holds, by key; Waiting is the loop.
+// holds, by key; Waiting is the loop. A FIFO is a simpler line: for a RedLock, or permits with ids.
 package line
 
 import (

@@ -113,8 +113,9 @@ func (all *Table) KnownSide(key Key, l Side) *Line {
 	return q.side(l)
 }
 
-// Done ends one use. A line without users is dropped, unless its subscription lingers: then
-// the notifier retires it. A line that only holds use is dropped too, unless the key is contended.
+// Done ends one use. A line without users is dropped, unless its subscription lingers: then the
+// notifier retires it. A line whose only users are holds is dropped too, unless the key is
+// contended.
 func (q *Line) Done() {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()

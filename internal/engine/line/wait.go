@@ -24,7 +24,7 @@ type Attempter interface {
 	// Attempt makes one attempt on the server. With ErrNotAcquired it returns the time after which
 	// to try again if no message comes, negative if that is unknown.
 	Attempt(ctx context.Context, round int) (left time.Duration, err error)
-	// Pause prepares the rest after ErrNotAcquired, and returns its longest duration.
+	// Pause prepares the pause after ErrNotAcquired, and returns how long it may last.
 	Pause(q *Line, round int, left time.Duration) time.Duration
 	// What returns the kind of the object, under which the call is counted while it waits, and its
 	// name, for the log. With KindNone the call is not counted.

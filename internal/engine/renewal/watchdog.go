@@ -1,5 +1,5 @@
 // Package renewal has the watchdog, which renews the holds of a client and ends those that it
-// cannot renew. It knows of a hold what [Hold] says.
+// cannot renew. It knows of a hold what [Hold] says; when to renew it is up to [lease.Term].
 package renewal
 
 import (

@@ -26,8 +26,8 @@ func (c *Call) Add(more Call) {
 	c.Args = append(c.Args, more.Args...)
 }
 
-// Keeping returns a call to release a lock, which has the time to keep it as its last argument,
-// with another time.
+// Keeping returns the call of a release whose last argument is for how long the lock stays taken,
+// with that time.
 func (c Call) Keeping(rest time.Duration) Call {
 	c.Args = slices.Clone(c.Args)
 	c.Args[len(c.Args)-1] = MillisText(rest)

@@ -6,10 +6,11 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport/retry"
 )
 
-// Other libraries follow the recipe of a mutex too. They publish nothing when they release a mutex,
-// nobody can see that they wait, and many acquire it again at once. So the front asks often while
-// the mutex changes hands among them. And a client that takes the mutex again and again leaves it
-// free from time to time, for long enough that one of them finds it.
+// Other libraries follow the recipe of a mutex too: redsync, redislock, redis-py and others. They
+// publish nothing when they release a mutex, nobody can see that they wait, and many acquire it
+// again at once. So the front asks often while the mutex changes hands among them. And a client
+// that takes the mutex again and again leaves it free from time to time, for long enough that one
+// of them finds it.
 
 // How the front and the client behave beside other libraries.
 const (

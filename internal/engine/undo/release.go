@@ -9,8 +9,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/transport/outcome"
 )
 
-// Release undoes what is over. It is kept instead of what it releases to save memory, because there
-// may be many.
+// Release is the undo of an ownership that is over: it sends the release once more. It is kept
+// instead of the ownership to save memory, because there may be many.
 type Release struct {
 	Sender *transport.Sender
 	Clock  func() lease.Stamp

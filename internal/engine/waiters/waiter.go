@@ -11,9 +11,10 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 )
 
-// Waiter is one waiter in the queue of a fair lock. When its turn comes, the server makes it
-// the owner and tells its client. A message on the waiter's own channel only makes it try. Redisson
-// sends such messages, and so do the scripts of this library if the client does not listen.
+// Waiter is one waiter in a queue on the server: that of a fair lock, or for permits with ids. When
+// its turn comes, the server makes it the owner and tells its client. A message on the waiter's own
+// channel only makes it try. Redisson sends such messages, and so do the scripts of this library if
+// the client does not listen.
 type Waiter struct {
 	List      *List
 	Ownership *ownership.Ownership

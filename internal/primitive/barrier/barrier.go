@@ -1,4 +1,5 @@
-// Package barrier has the barrier: its parties, its rounds, and the action that the last one runs.
+// Package barrier has the barrier: its parties, the generations in which they wait for each other,
+// and the two generations of a Do.
 package barrier
 
 import (

@@ -13,7 +13,7 @@ type Backoff struct {
 	Multiplier float64
 }
 
-// Pause returns the rest after attempt number round, counted from 0.
+// Pause returns how long to rest after attempt number round, counted from 0.
 func (b Backoff) Pause(round int) time.Duration {
 	pause := float64(b.Initial)
 	for ; round > 0 && pause < float64(b.Max); round-- {

@@ -161,7 +161,7 @@ func Keys(key string) []string {
 // Channel returns the channel of a read/write lock.
 func Channel(key string) string { return "redisson_rwlock:" + keyspace.Tag(key) }
 
-// LeaseKeys returns the prefix of the keys of an owner's read leases.
+// LeaseKeys returns the beginning of the keys of an owner's read leases, which end with a number.
 func LeaseKeys(key, owner string) string {
 	return keyspace.Tag(key) + ":" + owner + ":rwlock_timeout:"
 }

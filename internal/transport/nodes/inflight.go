@@ -134,7 +134,7 @@ func (f *InFlight) Finish(slot Slot) {
 }
 
 // Abandon keeps a slot taken whose caller leaves, and returns its number. The goroutine that still
-// awaits the answer passes the number to answeredLate.
+// awaits the answer passes the number to AnsweredLate.
 func (f *InFlight) Abandon() (number int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -148,8 +148,7 @@ func (f *InFlight) Abandon() (number int64) {
 	return number
 }
 
-// AnsweredLate is finish for a slot that was abandoned. A later answer may have freed it
-// already.
+// AnsweredLate is Finish for a slot that was abandoned. A later answer may have freed it already.
 func (f *InFlight) AnsweredLate(slot Slot, number int64) {
 	f.over(slot, func(a abandonedSlot) bool { return a.number == number || a.number <= slot.abandonedBefore })
 }

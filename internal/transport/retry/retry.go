@@ -9,7 +9,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 )
 
-// Pauses between the attempts to send one command, doubled each time.
+// FirstPause is the pause after the first attempt to send a command. Each further pause is twice as
+// long, up to LongPause.
 const (
 	FirstPause = 5 * time.Millisecond
 	LongPause  = 250 * time.Millisecond
