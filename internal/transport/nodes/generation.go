@@ -20,7 +20,7 @@ func (g Generation) Common(other Generation) Generation {
 // IsStill reports whether no connection to any node has broken since that generation.
 func (t *Topology) IsStill(g Generation) bool { return g.Anywhere == t.breaks.Load() }
 
-// Generation returns the current generation, without regard to a single node of a cluster.
+// Generation returns the current generation, for IsStill.
 func (t *Topology) Generation() Generation {
 	now, _ := t.common.connections.look()
 	return now
