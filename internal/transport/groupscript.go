@@ -7,14 +7,12 @@ import (
 	"sync"
 )
 
-// mostGroupKeys and mostGroupArgs are the maximum numbers of keys and arguments of a command in a
-// group.
-const mostGroupKeys, mostGroupArgs = 3, 12
+// mostGroupArgs is the maximum number of arguments of a command in a group.
+const mostGroupArgs = 12
 
 // GroupScript runs several commands in one script.
 type GroupScript struct {
 	texts   []string
-	heads   [][mostGroupKeys + 1][mostGroupArgs + 1]string // by the number of a command, its keys and its arguments
 	once    sync.Once
 	command Command
 }
@@ -32,8 +30,8 @@ func (g *GroupScript) Add(c Command) Command {
 }
 
 // get returns the command that runs a group. KEYS and ARGV are those of its commands, one after
-// another. A number before the arguments of each says which script it is, and its numbers of keys
-// and arguments. The reply is an array of their replies. A script that fails replies
+// another. Before the arguments of each are the number of its script, and its numbers of keys and
+// arguments. The reply is an array of their replies. A script that fails replies
 // LATCHKEY_ALONE.
 func (g *GroupScript) get() Command {
 	g.once.Do(func() {
@@ -44,14 +42,6 @@ func (g *GroupScript) get() Command {
 		}
 		b.WriteString(runGroup)
 		g.command = NewScript(b.String())
-		g.heads = make([][mostGroupKeys + 1][mostGroupArgs + 1]string, len(g.texts)+1)
-		for number := range g.heads {
-			for keys := range mostGroupKeys + 1 {
-				for args := range mostGroupArgs + 1 {
-					g.heads[number][keys][args] = strconv.Itoa((number*100+keys)*100 + args)
-				}
-			}
-		}
 	})
 	return g.command
 }
@@ -60,42 +50,28 @@ const runGroup = `}
 local tonumber, unpack, pcall = tonumber, unpack, pcall
 local replies, n, k, a = {}, 0, 0, 1
 while ARGV[a] do
-  local head = tonumber(ARGV[a])
-  local args = head % 100
-  head = (head - args) / 100
-  local keys = head % 100
-  local run = scripts[(head - keys) / 100]
-  local done, reply = pcall(run, {unpack(KEYS, k + 1, k + keys)}, {unpack(ARGV, a + 1, a + args)})
+  local run, keys, args = scripts[tonumber(ARGV[a])], tonumber(ARGV[a + 1]), tonumber(ARGV[a + 2])
+  local done, reply = pcall(run, {unpack(KEYS, k + 1, k + keys)}, {unpack(ARGV, a + 3, a + 2 + args)})
   if not done then
     reply = {err = 'LATCHKEY_ALONE'}
   end
   n = n + 1
   replies[n] = reply or false
   k = k + keys
-  a = a + args + 1
+  a = a + 3 + args
 end
 return replies
 `
 
-// groupLoad has the keys and arguments of a group's commands.
-type groupLoad struct{ keys, args []string }
-
-var groupLoads = sync.Pool{New: func() any { return new(groupLoad) }}
-
-// fill fills in those of the members, and returns the command that sends them.
-func (l *groupLoad) fill(script *GroupScript, members []*groupMember) Command {
-	cmd := script.get()
-	l.keys, l.args = l.keys[:0], l.args[:0]
+// load returns the command that sends those of the members, with their keys and arguments.
+func (g *GroupScript) load(members []*groupMember) (cmd Command, keys, args []string) {
+	cmd = g.get()
+	keys, args = make([]string, 0, 3*len(members)), make([]string, 0, (3+mostGroupArgs)*len(members))
 	for _, m := range members {
 		cmd.reserved = cmd.reserved || m.command.reserved
-		l.keys = append(l.keys, m.keys...)
-		l.args = append(l.args, script.head(m))
-		l.args = append(l.args, m.args...)
+		keys = append(keys, m.keys...)
+		args = append(args, strconv.Itoa(m.command.number), strconv.Itoa(len(m.keys)), strconv.Itoa(len(m.args)))
+		args = append(args, m.args...)
 	}
-	return cmd
-}
-
-// head returns the number that says which script to run, and with how many keys and arguments.
-func (g *GroupScript) head(m *groupMember) string {
-	return g.heads[m.command.number][len(m.keys)][len(m.args)]
+	return cmd, keys, args
 }

@@ -97,8 +97,7 @@ func (s *Sender) sendGroup(n *nodes.Node, g *group) {
 func (s *Sender) sendTogether(
 	n *nodes.Node, g *group, members []*groupMember,
 ) (replies []rueidis.RedisMessage, whole groupReply) {
-	load := groupLoads.Get().(*groupLoad)
-	cmd := load.fill(g.script, members)
+	cmd, keys, args := g.script.load(members)
 	slots := cmd.slots(n)
 	slot, free := slots.TryReserve()
 	if !free {
@@ -113,14 +112,13 @@ func (s *Sender) sendTogether(
 	if !g.loose {
 		ctx = s.ends.context(g.end, s.Patience)
 	}
-	result := cmd.firstTo(n).Send(ctx, s.Client, load.keys, load.args)
+	result := cmd.firstTo(n).Send(ctx, s.Client, keys, args)
 	if ctx.Err() != nil && outcome.IsContextError(result.Error()) {
 		slots.Abandon()
 		return nil, groupReply{err: result.Error(), sentIn: sentIn}
 	}
 	slots.Finish(slot)
 	s.heard(n, sentIn, result)
-	groupLoads.Put(load)
 	return s.grouping.read(result, sentIn, len(members))
 }
 

@@ -4,7 +4,6 @@ package acquire
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/latchkey-go/latchkey/internal/base/fault"
@@ -38,7 +37,7 @@ type Acquisition struct {
 	Queued    Attempts               // for attempts that wait in a queue on the server, or nil
 	Since     lease.Stamp            // before the first attempt, or when the call began
 	holder    string                 // of the lock, when the last attempt was refused, or ""
-	args      *[9]string             // of the command, or nil
+	args      [9]string              // of the command
 
 	pollIn time.Duration // after the last refusal, if it polls in the queue of the lock, else 0
 
@@ -62,8 +61,7 @@ type Acquisition struct {
 // NewAcquisition checks everything that can be checked before sending. waits is the default of
 // the verb without options.
 func (p *Lock) NewAcquisition(verb string, waits bool, settings []request.Setting) *Acquisition {
-	a := acquisitions.Get().(*Acquisition)
-	a.Lock, a.verb = p, verb
+	a := &Acquisition{Lock: p, verb: verb}
 	if a.fault = p.Names.Invalid; a.fault != nil {
 		return a
 	}
@@ -82,25 +80,11 @@ func (p *Lock) NewAcquisition(verb string, waits bool, settings []request.Settin
 
 // Acquire is the only way to acquire every lock that is not composite.
 func (p *Lock) Acquire(ctx context.Context, verb string, waits bool, settings []request.Setting) (*hold.Handle, error) {
-	a := p.NewAcquisition(verb, waits, settings)
-	h, err := a.Run(ctx)
-	if err == nil && !a.WasInLine && p.Spec.Wait == nil {
-		*a = Acquisition{args: a.args}
-		acquisitions.Put(a)
-	}
-	return h, err
+	return p.NewAcquisition(verb, waits, settings).Run(ctx)
 }
-
-// acquisitions holds finished calls that nothing refers to any more.
-var acquisitions = sync.Pool{New: func() any { return new(Acquisition) }}
 
 // ArgsBuffer returns room for the arguments of a command.
-func (a *Acquisition) ArgsBuffer() []string {
-	if a.args == nil {
-		a.args = new([9]string)
-	}
-	return a.args[:0]
-}
+func (a *Acquisition) ArgsBuffer() []string { return a.args[:0] }
 
 // Run acquires: it re-enters the hold that the call names, makes one attempt, or waits as the
 // kind of the lock requires. The call depth is small, so that profiles and stacks stay readable.
