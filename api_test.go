@@ -20,7 +20,7 @@ import (
 // The public API is as api.txt says. LATCHKEY_TEST_API=write writes that file, for a change that is
 // wanted.
 func TestAPI(t *testing.T) {
-	const file = "api.txt"
+	const file, wanted = "api.txt", "\nIf that is wanted, write api.txt: LATCHKEY_TEST_API=write go test -run TestAPI ."
 	api := apiOf(compiled(t))
 	if os.Getenv("LATCHKEY_TEST_API") == "write" {
 		require.NoError(t, os.WriteFile(file, []byte(strings.Join(api, "\n")+"\n"), 0o600))
@@ -29,10 +29,10 @@ func TestAPI(t *testing.T) {
 	require.NoError(t, err)
 	want := strings.Split(strings.TrimSpace(string(text)), "\n")
 	for _, line := range want {
-		assert.True(t, slices.Contains(api, line), "gone: %s", line)
+		assert.True(t, slices.Contains(api, line), "gone: %s"+wanted, line)
 	}
 	for _, line := range api {
-		assert.True(t, slices.Contains(want, line), "new: %s", line)
+		assert.True(t, slices.Contains(want, line), "new: %s"+wanted, line)
 	}
 }
 

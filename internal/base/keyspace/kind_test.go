@@ -13,7 +13,8 @@ import (
 
 // Programs can name every kind that an event or an inspection tells them.
 func TestKinds_are_public(t *testing.T) {
-	assert.ElementsMatch(t, kindsIn(t, "kind.go"), kindsIn(t, "../../../objects.go"))
+	assert.ElementsMatch(t, kindsIn(t, "kind.go"), kindsIn(t, "../../../objects.go"),
+		"kind.go (list A) and objects.go (list B) must have the same constants")
 }
 
 // kindsIn returns the names of the constants in a file that begin with Kind.
