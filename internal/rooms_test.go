@@ -39,22 +39,24 @@ var ownKinds = map[string][]string{
 // what onlyIn names. The packages are one folder or two below this one.
 func TestRooms_floors(t *testing.T) {
 	for room, files := range rooms(t) {
+		own := floorOf(t, room)
 		for _, file := range files {
 			for _, each := range file.Imports {
 				path, err := strconv.Unquote(each.Path.Value)
 				require.NoError(t, err)
-				assert.NotEqual(t, module, path, "%s imports the root", room)
 				host, _, _ := strings.Cut(path, "/")
 				switch other, is := strings.CutPrefix(path, module+"/internal/"); {
+				case path == module:
+					assert.Fail(t, "imports the root", room)
 				case is:
-					assert.LessOrEqual(t, floorOf(t, other), floorOf(t, room), "%s imports %s, which is above it", room, other)
+					assert.LessOrEqual(t, floorOf(t, other), own, "%s imports %s, which is above it", room, other)
 					if floorOf(t, other) == slices.Index(floors, "primitive") {
-						assert.Contains(t, slices.Concat(ownKinds[""], ownKinds[room]), other, "%s imports another primitive", room)
+						assert.Contains(t, slices.Concat(ownKinds[""], ownKinds[room]), other, "%s imports another primitive, which ownKinds does not list", room)
 					}
 				case onlyIn[path] != nil:
-					assert.Contains(t, onlyIn[path], room, "%s imports %s", room, path)
+					assert.Contains(t, onlyIn[path], room, "%s imports %s, for which onlyIn does not list it", room, path)
 				case strings.Contains(host, "."):
-					assert.Equal(t, "github.com/redis/rueidis", path, "%s imports it", room)
+					assert.Equal(t, "github.com/redis/rueidis", path, "%s imports what no room may: see onlyIn", room)
 				}
 			}
 		}
@@ -75,13 +77,13 @@ func TestRooms_map(t *testing.T) {
 	for room := range rooms(t) {
 		found = append(found, room)
 	}
-	assert.ElementsMatch(t, found, named)
+	assert.ElementsMatch(t, found, named, "the folders (list A) and the table in doc.go (list B) must have the same rooms")
 }
 
 func floorOf(t *testing.T, room string) int {
 	t.Helper()
 	floor, _, _ := strings.Cut(room, "/")
-	require.Contains(t, floors, floor)
+	require.Contains(t, floors, floor, "%s is on a floor that floors does not list", room)
 	return slices.Index(floors, floor)
 }
 
