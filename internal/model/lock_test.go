@@ -50,7 +50,7 @@ func newLockModel(w *world, kindOf func(*core.Parts) *acquire.Spec) *lockModel {
 		w.withPoller()
 	}
 	m := &lockModel{w: w, kind: kind, before: testredis.Entry{Kind: "none", TTL: -2}, looks: "hash"}
-	if kind == lock.Mutex {
+	if kind.Stored == keyspace.KindMutex {
 		m.looks = "string"
 	}
 	for i, c := range w.clients {
@@ -250,7 +250,7 @@ func (m *lockModel) check() {
 func (m *lockModel) checkHold(p *party, key testredis.Entry) {
 	mine := key.Count(p.t.Wire) - key.Count(p.t.Wire+"@")
 	switch {
-	case m.kind == lock.Mutex:
+	case m.kind.Stored == keyspace.KindMutex:
 		if key.Text != p.t.Wire {
 			m.w.fail("the server does not know of the hold of %s", p.name)
 		}
