@@ -63,6 +63,22 @@ func TestRooms_floors(t *testing.T) {
 	}
 }
 
+// A file has at most 300 lines, and a room 2,000. Tests do not count.
+func TestRooms_are_small(t *testing.T) {
+	for room, files := range rooms(t) {
+		all := 0
+		for _, file := range files {
+			lines := set.File(file.FileStart).LineCount()
+			assert.LessOrEqual(t, lines, 300, "%s: split the file by what its parts do", set.File(file.FileStart).Name())
+			all += lines
+		}
+		assert.LessOrEqual(t, all, 2000, "%s: move a duty to a room of its own", room)
+	}
+}
+
+// set has the positions in all files.
+var set = token.NewFileSet()
+
 // The map in doc.go names every room.
 func TestRooms_map(t *testing.T) {
 	doc, err := parser.ParseFile(token.NewFileSet(), "doc.go", nil, parser.ParseComments)
@@ -96,7 +112,7 @@ func rooms(t *testing.T) map[string][]*ast.File {
 		if err != nil || folder == "." || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		file, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
 		all[folder] = append(all[folder], file)
 		return err
 	})
