@@ -5,6 +5,7 @@ import (
 	"go/doc"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -44,6 +45,9 @@ func TestContractsAreInFull(t *testing.T) {
 	for _, each := range documentation(t, ".").Types {
 		for _, f := range each.Methods {
 			methods[each.Name+"."+f.Name] = f.Doc
+			if strings.HasSuffix(types.ExprString(f.Decl.Type), " *Lock") && f.Name != "NewLock" {
+				contains(t, methods, each.Name+"."+f.Name, "[Client.NewLock]")
+			}
 		}
 	}
 	common := []string{"ErrNotAcquired", "ErrUnavailable", "ErrUnknownOutcome", "ErrInvalid", "*rueidis.RedisError"}
@@ -58,9 +62,6 @@ func TestContractsAreInFull(t *testing.T) {
 	contains(t, methods, "Election.Campaign", "ErrNotAcquired", "ErrInvalid", "nil error", "as for [Lock.Lock]")
 	contains(t, methods, "Election.Observe", "ErrUnavailable", "ErrClosed", "ErrWrongKind", "ErrInvalid", "PollCeiling", "Terms never go back")
 	contains(t, methods, "Leadership.Proclaim", "ErrNotHeld", "ErrLost", "ErrUnknownOutcome", "ErrInvalid")
-	for _, constructor := range []string{"NewMutex", "NewFencedLock", "NewSpinLock", "NewFairLock"} {
-		contains(t, methods, "Client."+constructor, "[Client.NewLock]")
-	}
 	for _, side := range []string{"Reader", "Writer"} {
 		contains(t, methods, "RWLock."+side, "What differs from [Client.NewLock]", "ForceUnlock")
 	}
