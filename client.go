@@ -9,11 +9,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/owners"
-	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/primitive/admin"
-	"github.com/latchkey-go/latchkey/internal/primitive/lock"
-	"github.com/latchkey-go/latchkey/internal/primitive/rw"
 	"github.com/latchkey-go/latchkey/internal/transport/nodes"
 )
 
@@ -58,9 +55,7 @@ func newClient(client rueidis.Client, options Options, topology *nodes.Topology)
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range []*ownership.Spec{lock.InHash, lock.Mutex.Spec, rw.Write.Spec} {
-		owners.RegisterGrants(c, s, nil)
-	}
+	admin.RegisterGrants(c)
 	return (*Client)(c.Handle), nil
 }
 

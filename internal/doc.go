@@ -32,7 +32,7 @@
 //	engine    | turns      | the turn of a client; those outside the queue: Redisson (strangers.go), redsync (recipe.go)
 //	engine    | undo       | commands that were not answered, such as an Unlock: what is in doubt, and what settles it
 //	engine    | waiters    | the waiters that keep a place each in a queue on the server: fair locks, permits with ids
-//	primitive | admin      | listing objects and waiters, forced releases, and the check of a server
+//	primitive | admin      | listing objects and waiters, forced releases, unwanted grants, the check of a server
 //	primitive | barrier    | the barrier
 //	primitive | election   | the election
 //	primitive | fair       | the fair lock: a hash with a queue next to it

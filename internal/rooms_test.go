@@ -28,11 +28,11 @@ var onlyIn = map[string][]string{
 
 // ownKinds are the rooms that a room may know of the floor primitive: that of the two ways to store
 // a lock for all, and for what lists and frees all kinds of objects, those with keys that others do
-// not have. A client for tests registers the kinds whose locks are handed over, as the root does.
+// not have. A client for tests gives back what nobody waits for, as that of the root does.
 var ownKinds = map[string][]string{
 	"":                {"primitive/lock"},
 	"primitive/admin": {"primitive/lock", "primitive/rw"},
-	"testredis":       {"primitive/rw"},
+	"testredis":       {"primitive/admin"},
 }
 
 // A room imports rooms of its own floor and of lower ones only, rueidis, the standard library, and

@@ -20,13 +20,11 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/inbox"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/owners"
-	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/pubsub"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
 	"github.com/latchkey-go/latchkey/internal/engine/script"
 	"github.com/latchkey-go/latchkey/internal/engine/undo"
-	"github.com/latchkey-go/latchkey/internal/primitive/lock"
-	"github.com/latchkey-go/latchkey/internal/primitive/rw"
+	"github.com/latchkey-go/latchkey/internal/primitive/admin"
 	"github.com/latchkey-go/latchkey/internal/testredis"
 	"github.com/latchkey-go/latchkey/internal/transport/nodes"
 )
@@ -107,9 +105,7 @@ func startOver(c *core.Parts, id string, listens bool) {
 		s.Confirmed.Store(listens)
 		s.Refused.Store(!listens)
 	})
-	for _, s := range []*ownership.Spec{lock.InHash, lock.Mutex.Spec, rw.Write.Spec} {
-		owners.RegisterGrants(c, s, nil)
-	}
+	admin.RegisterGrants(c)
 	nobody := inbox.NewSlot("", "nobody", nil)
 	c.Inbox.Listen(&nobody)
 	c.Inbox.Forget(&nobody)

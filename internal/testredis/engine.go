@@ -10,10 +10,8 @@ import (
 	"github.com/latchkey-go/latchkey/internal/engine/connect"
 	"github.com/latchkey-go/latchkey/internal/engine/core"
 	"github.com/latchkey-go/latchkey/internal/engine/owners"
-	"github.com/latchkey-go/latchkey/internal/engine/ownership"
 	"github.com/latchkey-go/latchkey/internal/engine/report"
-	"github.com/latchkey-go/latchkey/internal/primitive/lock"
-	"github.com/latchkey-go/latchkey/internal/primitive/rw"
+	"github.com/latchkey-go/latchkey/internal/primitive/admin"
 	"github.com/latchkey-go/latchkey/internal/transport"
 )
 
@@ -73,9 +71,7 @@ func NewEngineOf(t testing.TB, url string, changes ...func(*Settings)) *core.Par
 		client.Close()
 		t.Fatal(err)
 	}
-	for _, s := range []*ownership.Spec{lock.InHash, lock.Mutex.Spec, rw.Write.Spec} {
-		owners.RegisterGrants(c, s, nil)
-	}
+	admin.RegisterGrants(c)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
