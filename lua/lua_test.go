@@ -54,10 +54,10 @@ func TestInputs(t *testing.T) {
 // What a block includes is not seen after it. A fragment is included once in a block, and in those
 // within it.
 func TestText(t *testing.T) {
-	text := Text("fair/release")
-	assert.True(t, strings.HasPrefix(text, "local key, queue, deadlines, notes, tokens = KEYS[1], "), text)
+	text := Text("rw/write_release")
+	assert.True(t, strings.HasPrefix(text, "local key, leases, writers, notes, queue = KEYS[1], "), text)
 	assert.Equal(t, 1, strings.Count(text, "local function tell("))
-	assert.Equal(t, 2, strings.Count(text, "local function forget("), "of fair/queue, in two blocks")
+	assert.Equal(t, 2, strings.Count(text, "local function handOver("), "in two blocks")
 	assert.NotContains(t, text, "--@")
 	assert.Panics(t, func() { Text("fair/nothing") })
 }

@@ -12,14 +12,6 @@ local function forget(waiter)
   redis.call('hdel', notes, waiter)
 end
 
--- clear removes the other keys of a queue that is gone: notes of waiters that Redisson
--- has removed, and deadlines that would keep their waiters from ever joining again.
-local function clear()
-  if redis.call('exists', queue) == 0 then
-    redis.call('del', deadlines, notes)
-  end
-end
-
 -- within returns the end of the queue near which it finds a waiter, 1 or -1; nil if it is near
 -- neither.
 local function within(waiter)
@@ -38,24 +30,28 @@ local function listen(waiters, texts)
   end
 end
 
--- pruneOnce removes dead waiters from the head of the queue, a batch at most.
-local function pruneOnce()
-  local heads = redis.call('lrange', queue, 0, pruneBatch - 1)
-  local texts = redis.call('hmget', notes, unpack(heads))
-  listen(heads, texts)
-  local dead = {}
-  for i, waiter in ipairs(heads) do
-    if expiry(waiter, texts[i]) > now then
+-- removeDead removes dead waiters from the head of the queue with pop 'lpop', and dead waiters of this library
+-- from its end with 'rpop', a batch at most. It returns how many.
+local function removeDead(pop)
+  local atEnd = pop == 'rpop'
+  local some = redis.call('lrange', queue, atEnd and -pruneBatch or 0, atEnd and -1 or pruneBatch - 1)
+  local texts, dead = redis.call('hmget', notes, unpack(some)), {}
+  if not atEnd then
+    listen(some, texts)
+  end
+  for n = 1, #some do
+    local i = atEnd and #some + 1 - n or n
+    if expiry(some[i], texts[i]) > now or atEnd and not since(texts[i]) then
       break
     end
-    dead[i] = waiter
+    dead[n] = some[i]
   end
   if #dead > 0 then
-    redis.call('lpop', queue, #dead)
+    redis.call(pop, queue, #dead)
     redis.call('zrem', deadlines, unpack(dead))
     redis.call('hdel', notes, unpack(dead))
-    pruned = pruned + #dead
   end
+  return #dead
 end
 
 -- over removes the whole queue if by the deadlines nobody in it is alive. Redisson would remove
@@ -69,27 +65,12 @@ local function over()
   return true
 end
 
--- trim removes dead waiters of this library from the end of the queue, a batch at most: a
--- Redisson waiter that joins computes its deadline from the last one.
+-- trim removes dead waiters of this library from the end of the queue: a Redisson waiter that joins computes
+-- its deadline from the last one.
 local function trim()
   local last = redis.call('lindex', queue, -1)
   local text = last and redis.call('hget', notes, last)
-  if not since(text) or expiry(last, text) > now then
-    return
-  end
-  local tail = redis.call('lrange', queue, -pruneBatch, -1)
-  local texts = redis.call('hmget', notes, unpack(tail))
-  local dead = {}
-  for i = #tail, 1, -1 do
-    if not since(texts[i]) or expiry(tail[i], texts[i]) > now then
-      break
-    end
-    table.insert(dead, tail[i])
-  end
-  redis.call('rpop', queue, #dead)
-  redis.call('zrem', deadlines, unpack(dead))
-  redis.call('hdel', notes, unpack(dead))
-  if #dead == pruneBatch then
+  if since(text) and expiry(last, text) <= now and removeDead('rpop') == pruneBatch then
     over()
   end
 end
@@ -123,6 +104,6 @@ local function front()
       end
       return head, 0
     end
-    pruneOnce()
+    pruned = pruned + removeDead('lpop')
   end
 end

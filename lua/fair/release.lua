@@ -45,7 +45,7 @@ local prefix = channel .. ':'
 -- and wants no token. It returns how many subscribers received the message, or nil if there is more
 -- to do. Most releases need nothing else, and define no other functions.
 local function first()
-  local head = redis.call('lindex', queue, '0')
+  local head = redis.call('lindex', queue, 0)
   if not head then
     redis.call('del', deadlines, notes) -- of a deleted queue
     return 0
@@ -84,9 +84,7 @@ if queued == '1' then
     if not score or redis.call('llen', queue) <= reach then
       return forget(owner) -- it had no place
     end
-    -- A write that needs no memory goes first: after it a server that is out of memory runs
-    -- the others.
-    redis.call('hdel', notes, '')
+    redis.call('hdel', notes, '') -- lets the rest run on a server that is out of memory
     redis.call('hset', notes, owner, string.format('%.0f:0', since(text) or 0))
     keep()
     -- This deadline lets the owner die now. It is not in the past, and still contains what
@@ -98,7 +96,9 @@ if queued == '1' then
     clock()
     withdraw()
     trim()
-    clear()
+    if redis.call('exists', queue) == 0 then
+      redis.call('del', deadlines, notes) -- they would keep owners that Redisson has removed from joining again
+    end
   end
 
   pcall(quit) -- in a damaged queue it has no place anyway
@@ -106,7 +106,7 @@ end
 if keepFor ~= '0' then
   --@include lock/stay_taken
   local function tellFirst()
-    local head = redis.call('lindex', queue, '0')
+    local head = redis.call('lindex', queue, 0)
     if not head then
       return 0
     end

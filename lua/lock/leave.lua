@@ -4,22 +4,18 @@
 -- it, 'FREE' if it has become free.
 --@needs key owner me
 local function leave(count, raise)
-  if count == 0 and me == '' and redis.call('hlen', key) == 1 then
-    return redis.call('hdel', key, owner) == 1 and 'FREE' -- nobody else is in it
-  end
   local held = redis.call('hmget', key, owner, owner .. '@', owner .. '@' .. me, 'mode')
   if not held[1] then
     return false
   end
+  local guests = tonumber(held[2] or 0)
+  local mine = me == '' and held[1] - guests or tonumber(held[3] or 0)
   if count < 0 then
     --@include shared/shape_hash
     if held[4] or isForeign(key) then
       return false
     end
-  end
-  local guests = tonumber(held[2] or 0)
-  local mine = me == '' and held[1] - guests or tonumber(held[3] or 0)
-  if count >= 0 and mine < 1 then
+  elseif mine < 1 then
     return false
   end
   local less = mine - count
@@ -28,9 +24,7 @@ local function leave(count, raise)
     redis.call('del', key)
     return 'FREE'
   end
-  -- A write that needs no memory goes first: after it a server that is out of memory runs
-  -- the HSET of the lower count.
-  redis.call('hdel', key, '')
+  redis.call('hdel', key, '') -- lets the rest run on a server that is out of memory
   redis.call('hset', key, owner, total)
   if me ~= '' then
     redis.call('hset', key, owner .. '@', guests - less, owner .. '@' .. me, count)

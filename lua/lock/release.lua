@@ -27,56 +27,38 @@
 -- it does neither. A lock that is found free is handed over too: this repairs a hand-over that
 -- was lost.
 --
--- Cost: 4 commands for the last release with nobody in the queue, 7 with a grant, 9 with keepFor.
+-- Cost: 4 commands for the last release with nobody in the queue, 10 with a grant, 9 with keepFor.
 -- Works on a server that is out of memory. Idempotent: counts are absolute; on a lock of
 -- somebody else it does nothing, and only the call that frees the lock enters next.
 --@include shared/tell
-
--- Usually the owner is the only one and nobody waits. Functions that this case does not need are
--- defined only later.
 if queue and own ~= '' then
   redis.pcall('zrem', queue, own, '~' .. owner)
 end
 if keepFor ~= '0' then
   --@include lock/stay_taken
-  if queue then
-    --@include queue/ask_first
-    pcall(askFirst, key, kept + 1)
-  end
+  --@include queue/ask_first
+  askFirst(kept + 1)
   return tell(publish, channel)
 end
-local left
-if count == '0' and me == '' and redis.call('hlen', key) == 1 then
-  left = redis.call('hdel', key, owner) == 1 and 'FREE'
-else
-  --@include lock/leave
-  left = leave(tonumber(count), tonumber(raise))
-end
+--@include lock/leave
+local left = leave(tonumber(count), tonumber(raise))
 if left == 'HELD' then
   return redis.status_reply(left)
 end
 if not left then
   --@include shared/only_master
+  if redis.call('exists', key) == 1 then
+    return false
+  end
 end
-local first = left == 'FREE' and next == '' and queue and redis.pcall('zpopmin', queue)
-if left == 'FREE' and next == '' and not (first and first[1]) then
-  return tell(publish, channel)
+if next == '' and (not queue or redis.pcall('exists', queue) == 0) then
+  return left and tell(publish, channel) -- usually nobody waits
 end
-if not left and not (queue and redis.call('exists', key) == 0 and redis.pcall('exists', queue) == 1) then
-  return false
-end
-
 --@include queue/hand_over
 local function give(to, lease)
   redis.call('hset', key, to, '1')
   redis.call('pexpire', key, lease)
 end
 
-local worked, granted
-if queue then -- a lock that cannot be handed over is free
-  worked, granted = pcall(handOver, 'h', key, give, left and next or '', full, nil, first)
-end
-if not left then
-  return false
-end
-return worked and granted or tell(publish, channel)
+local granted = handOver('h', give, left and next or '', full)
+return left and (granted or tell(publish, channel))

@@ -1,8 +1,8 @@
--- Fragment: askFirst(key, ms) tells the client of the first waiter in the queue to retry in ms.
--- It passes over pollers, and drops other entries whose clients do not receive the message, 64 at most.
---@needs queue publish prefix suffix counted
+-- Fragment: askFirst(ms) tells the client of the first waiter in the queue to retry in ms. It passes over
+-- pollers, and drops other entries whose clients do not receive the message, 64 at most. It never fails.
+--@needs key queue publish prefix suffix counted
 --@include shared/tell
-local function askFirst(key, ms)
+local function ask(ms)
   local at = 0
   for _ = 1, 64 do
     local entry = redis.call('zrange', queue, at, at)[1]
@@ -19,5 +19,11 @@ local function askFirst(key, ms)
       end
       redis.call('zrem', queue, entry)
     end
+  end
+end
+
+local function askFirst(ms)
+  if queue then
+    pcall(ask, ms)
   end
 end

@@ -34,7 +34,6 @@ for i = 1, #entries, 2 do
     list(owner, math.max(0, micros - tonumber(entries[i + 1])), alive and math.max(0, tonumber(alive) - clock()))
   end
 end
-reply[1] = redis.call('zcard', queue)
 local noted = writers and redis.call('zrange', writers, first, last, 'withscores') or {}
 for i = 1, #noted, 2 do
   local alive = tonumber(noted[i + 1]) - clock()
@@ -42,5 +41,5 @@ for i = 1, #noted, 2 do
     list(noted[i], -1, alive)
   end
 end
-reply[1] = writers and math.max(reply[1], redis.call('zcard', writers)) or reply[1]
+reply[1] = math.max(redis.call('zcard', queue), writers and redis.call('zcard', writers) or 0)
 return reply

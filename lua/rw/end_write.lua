@@ -2,7 +2,7 @@
 -- lock goes to the next writer, or the waiters get a message. next is the entry with which this client
 -- waits again, or '', full the lease of that entry, and stale for how many ms it counts as alive. Unless the
 -- owner reads, rw/hand_over.lua is used.
---@needs key leases writers notes owner publish channel waits next full stale queue
+--@needs key leases writers notes owner publish channel waits next full stale
 --@include rw/state
 
 -- announce notifies all listeners. It returns how many strangers received the message, -1 if the
@@ -33,16 +33,10 @@ local function beginTurn(reads)
   return readers
 end
 
--- waitOn makes this client wait with the entry next.
 local function waitOn()
   --@include queue/enqueue
   enqueue(next)
   waitsToWrite(string.match(next, '^%S+'), tonumber(stale))
-end
-
--- mustWait reports whether the owner of an entry must wait, because it was not granted the lock.
-local function mustWait(entry, granted)
-  return entry ~= '' and not (granted and string.find(entry, granted[1] .. ' ', 1, true) == 1)
 end
 
 local function endWrite(reads)
@@ -54,7 +48,6 @@ local function endWrite(reads)
     fall()
   elseif waiting then
     redis.call('del', key, leases)
-    lastEnd = nil
   else
     redis.call('del', key, leases, writers, notes)
   end
@@ -66,12 +59,12 @@ local function endWrite(reads)
     --@include rw/hand_over
     granted = handOverToWriter(next, full)
   end
-  if mustWait(next, granted) then
+  if next ~= '' and not (granted and string.find(next, granted[1] .. ' ', 1, true) == 1) then
     pcall(waitOn)
   end
-  if reads == 0 and readers and queue then
+  if reads == 0 and readers then
     --@include queue/ask_first
-    pcall(askFirst, key, turn)
+    askFirst(turn)
   end
   return granted or announce()
 end

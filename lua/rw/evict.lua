@@ -29,9 +29,9 @@ end
 local function free()
   if not waitingWriter() then
     redis.call('del', writers, notes)
-  elseif queue then
+  else
     --@include queue/ask_first
-    pcall(askFirst, key, '0')
+    askFirst('0')
   end
   return mode == 'write' and tellAll(publish, channel) or tell(publish, channel)
 end

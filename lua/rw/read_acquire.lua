@@ -21,12 +21,10 @@
 -- a fifth of the first bar, for twice as long, and so on up to a minute at a time. After a write,
 -- readers that have waited go first: until they have come and gone, or for a tenth of a second.
 -- Owners that already read, and the writer itself, are never refused. A writer whose lease is over
--- is removed if its own reads have kept the lock alive. The first new reader in each second removes
--- readers whose leases are over.
+-- is removed if its own reads have kept the lock alive. A new reader removes readers whose leases are over.
 --
--- Cost: 9 commands alongside other readers, 2 more once in a second; 9 if the lock is free, 4 to 8 if
--- the reader is refused. O(log n) in the readers. Idempotent: counts are
--- absolute.
+-- Cost: 13 commands alongside other readers, 11 if the lock is free, 4 to 8 if the reader is refused.
+-- O(log n) in the readers. Idempotent: counts are absolute.
 lease, count = tonumber(lease), tonumber(count)
 --@include rw/state
 
@@ -75,7 +73,7 @@ if known and tonumber(known) > tonumber(number)
   return redis.error_reply('LATCHKEY_GONE the hold is over')
 end
 
-if not quiet and reads == 0 and writes == 0 then
+if reads == 0 and writes == 0 then
   local pause = refused(mode)
   if pause then
     --@include rw/refusal
@@ -93,7 +91,7 @@ if number ~= '' then
   raise(notes, 2 * longestBar + lease)
 end
 hold(owner, lease, reads > 0, leaseKey)
-if reads == 0 and writes == 0 and otherSecond(lease) ~= 0 then
-  reap(mode) -- holders that have crashed, from time to time
+if reads == 0 and writes == 0 then
+  reap(mode) -- holders that have crashed
 end
 return false

@@ -40,9 +40,6 @@ local function lasts()
   return other and otherEnd > clock()
 end
 
--- quiet says that the lock is free and has no other keys: nobody waits, and it is nobody's turn.
-local quiet
-
 -- found is the field of a holder if other is not known: that of an owner of Redisson, whose lease is not
 -- noted.
 local found
@@ -54,8 +51,7 @@ local function look(owner)
   local mode, foreign = state[1], false
   other = state[4] and other
   if not mode then
-    local there = redis.call('exists', key, key, key, writers, notes) -- the key counts for three
-    foreign, quiet = there >= 3, there == 0
+    foreign = redis.call('exists', key) == 1
   elseif not (state[2] or state[3] or other) then
     --@include shared/shape_hash
     foreign, found = isForeign(key)
@@ -94,7 +90,6 @@ local function remove(fields, mode)
   end
   if redis.call('hlen', key) <= 1 then
     redis.call('del', key, leases)
-    lastEnd, other = nil, nil
     return nil, gone
   end
   if left ~= mode then
@@ -153,13 +148,7 @@ local function fall()
   end
 end
 
--- The key of the leases lives a second longer than they do. So not every lease has to extend it: only
--- the first that ends in another second than the last one does.
-local spare = 1000
-
-local function otherSecond(lease)
-  return math.floor((clock() + lease) / spare) - math.floor((lastEnd or 0) / spare)
-end
+local spare = 1000 -- for how many ms the key of the leases outlives them
 
 local function score(lease)
   return string.format('%.0f', clock() + lease)
@@ -190,11 +179,7 @@ local function hold(field, lease, before, leaseKey)
   if lease <= 0 then
     return
   end
-  if not lastEnd then
-    raise(leases, lease + spare)
-  elseif otherSecond(lease) > 0 then
-    redis.call('pexpire', leases, lease + spare)
-  end
+  raise(leases, lease + spare)
   local ttl = redis.call('pttl', key)
   if ttl >= 0 and ttl < lease then -- a key without an expiry keeps none: others hold it too
     redis.call('pexpire', key, lease)
@@ -212,9 +197,7 @@ end
 -- begin makes an owner the only holder of a free lock.
 local function begin(mode, field, holds, lease)
   redis.call('hset', key, 'mode', mode, field, holds)
-  if lastEnd then
-    redis.call('del', leases) -- after the write that a server without memory refuses
-  end
+  redis.call('del', leases) -- after the write that a server without memory refuses
   redis.call('zadd', leases, score(lease), field)
   redis.call('pexpire', leases, lease + spare)
   redis.call('pexpire', key, lease)

@@ -24,29 +24,12 @@
 -- a tenth of that time, it is not noted again. Holders whose leases are over are removed,
 -- 64 at most in one call.
 --
--- Cost: 8 commands if nobody else is there, 11 after a wait; 16 if it is refused, 6 if it is refused
+-- Cost: 11 commands if nobody else is there, 12 after a wait; 16 if it is refused, 6 if it is refused
 -- again; 3 more to join the queue, 4 if the entry is in it already, 4 more for a poller. O(log n) in the
 -- readers and the waiting writers. Idempotent: counts are absolute; a re-entry neither extends nor shortens the lease.
 lease, count, stale = tonumber(lease), tonumber(count), tonumber(stale)
 queue = queue == queueName and queue
 --@include rw/state
-
--- isNoted reports whether the owner was just noted as a waiting writer.
-local noted
-local function isNoted()
-  if noted == nil then
-    local last = stale and redis.call('zscore', writers, owner)
-    noted = last and tonumber(last) > clock() + stale * 0.9 or false
-  end
-  return noted
-end
-
--- note notes that the owner waits.
-local function note()
-  redis.call(waitingWriter() and 'hsetnx' or 'hset', notes, 'since', score(0))
-  waitsToWrite(owner, stale)
-  raise(notes, 2 * longestBar + stale)
-end
 
 -- turnOfReaders returns for how many more ms it is the turn of readers, after a write.
 local function turnOfReaders()
@@ -71,33 +54,36 @@ if reads > 0 then
   return redis.error_reply('LATCHKEY_UPGRADE a reader cannot become a writer')
 end
 
-if mode and not (isNoted() and lasts()) then
+local last = redis.call('zscore', writers, owner)
+local noted = stale and last and tonumber(last) > clock() + stale * 0.9
+if mode and not (noted and lasts()) then
   mode = reap(mode)
 end
 local pause, stranger
 if mode then
   pause = left()
   stranger = stale and redis.call('hlen', key) - 1 > redis.call('zcard', leases) -- its lease is not noted
-elseif not quiet then
+else
   pause = turnOfReaders()
 end
 if pause then
-  if stale and not isNoted() then
-    note()
+  if stale and not noted then
+    redis.call(waitingWriter() and 'hsetnx' or 'hset', notes, 'since', score(0))
+    waitsToWrite(owner, stale)
+    raise(notes, 2 * longestBar + stale)
     pause = mode and redis.call('pttl', key) == -1 and -1 or pause
   end
   local since, pollIn
   if queue and entry ~= '' then
     --@include queue/enqueue
-    since, pollIn = enqueue(entry, nil, poll)
+    since, pollIn = enqueue(entry, poll)
   end
   --@include rw/refusal
   return refusal(pause, mode, stranger, since, pollIn)
 end
 
-local waited = not quiet and redis.call('zscore', writers, owner) -- fails first if that is another kind of object
 begin('write', owner .. ':write', count, lease)
-if waited then
+if last then
   redis.call('zrem', writers, owner)
 end
 if queue and oldEntry ~= '' then

@@ -28,7 +28,7 @@
 -- A lock that becomes free goes to the next writer in the queue, unless readers have waited. A lock
 -- that is found free is handed over too: this repairs a hand-over that was lost.
 --
--- Cost: 5 commands if nobody waits, 11 if readers do, 18 with a grant, 6 more with next; 20 with
+-- Cost: 5 commands if nobody waits, 11 if readers do, 21 with a grant, 6 more with next; 20 with
 -- keepFor; 10 to stop waiting; 4 at most if nothing changes. O(log n) in the readers and the waiting
 -- writers. Works on a server that is out of memory. Idempotent: counts are absolute; only the call that
 -- frees the lock enters next.
@@ -50,13 +50,13 @@ end
 -- heal hands over a lock that nobody holds. During the turn of readers, it tells the first of the
 -- queue to retry after that turn, because the waiter that was told before may have just left.
 local function heal()
-  if not queue or not waitingWriter() then
+  if not waitingWriter() then
     return
   end
   local open = tonumber(redis.call('hget', notes, 'open') or 0) - clock()
   if open > 0 then
     --@include queue/ask_first
-    pcall(askFirst, key, open)
+    askFirst(open)
   else
     --@include rw/hand_over
     handOverToWriter('')
@@ -72,7 +72,7 @@ end
 --@include rw/look
 if writes == 0 then
   --@include shared/only_master
-  if not (mode or quiet or keepFor ~= '0') then
+  if not mode and keepFor == '0' then
     heal()
   end
   return false
@@ -90,10 +90,8 @@ if keepFor ~= '0' then
     redis.call('pexpire', key, left)
     redis.call('hdel', notes, owner)
   end
-  if queue then
-    --@include queue/ask_first
-    pcall(askFirst, key, left + 1)
-  end
+  --@include queue/ask_first
+  askFirst(left + 1)
   return tellAll(publish, channel) < 0 and -1 or 0
 end
 if count > 0 then

@@ -1,8 +1,5 @@
 -- Fragment: the shape of the hash of a lock, by the rule that internal/base/keyspace/shape.go states. The library must
 -- not wait for, write or remove data of an application under the name of a lock.
--- Scripts of the hot path include it only where somebody else's lock is found, because each
--- function that it defines costs time.
-local sample = '4'
 
 -- A UUID, written out because a script that builds the pattern is slower.
 local ownerStart = '^%x%x%x%x%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%x%x%x%x%x%x%x%x:%-?%d+'
@@ -17,20 +14,19 @@ local function isOwner(text)
   return last ~= nil and string.find(text, '^[:@]', last + 1) ~= nil, false
 end
 
--- isForeign reports whether a hash is not a lock, an owner if it is one, and whether that owner is the
--- only field. It looks at a few fields only, because data of an application may be large: in a
--- lock all fields are owners, in other data none are.
+-- isForeign reports whether a hash is not a lock, and an owner if it is one. It looks at 4 fields only,
+-- because data of an application may be large: in a lock all fields are owners, in other data none are.
 local function isForeign(key)
-  local some = redis.call('hrandfield', key, sample, 'withvalues') or {}
-  local owners, holder = 0, nil
+  local some = redis.call('hrandfield', key, '4', 'withvalues') or {}
+  local holder
   for i = 1, #some, 2 do
     local field, value = some[i], some[i + 1]
     local is, all = isOwner(field)
-    if is and (value == '1' or string.find(value, '^%d+$')) then
-      owners, holder = owners + 1, all and field or string.match(field, '^[^@]*')
+    if is and string.find(value, '^%d+$') then
+      holder = all and field or string.match(field, '^[^@]*')
     elseif field ~= 'mode' or value ~= 'read' and value ~= 'write' then
       return true
     end
   end
-  return owners == 0 and #some > 0, holder, #some == 2 -- without fields it has just expired
+  return not holder and #some > 0, holder -- without fields it has just expired
 end

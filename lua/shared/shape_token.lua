@@ -2,30 +2,17 @@
 --@include shared/shape_hash
 local longestToken, longestBytes = 1024, 64
 
--- The byte sequences that encode one character in UTF-8.
-local characters = {
-  '[\194-\223][\128-\191]', '\224[\160-\191][\128-\191]', '[\225-\236\238\239][\128-\191][\128-\191]',
-  '\237[\128-\159][\128-\191]', '\240[\144-\191][\128-\191][\128-\191]',
-  '[\241-\243][\128-\191][\128-\191][\128-\191]', '\244[\128-\143][\128-\191][\128-\191]',
-}
-
+-- isText reports whether a value is UTF-8.
 local function isText(value)
-  if not string.find(value, '[\128-\255]') then
-    return true
+  local characters = {
+    '[\194-\223][\128-\191]', '\224[\160-\191][\128-\191]', '[\225-\236\238\239][\128-\191][\128-\191]',
+    '\237[\128-\159][\128-\191]', '\240[\144-\191][\128-\191][\128-\191]',
+    '[\241-\243][\128-\191][\128-\191][\128-\191]', '\244[\128-\143][\128-\191][\128-\191]',
+  }
+  for _, character in ipairs(characters) do
+    value = string.gsub(value, character, ' ')
   end
-  local at = 1
-  while at do
-    at = string.find(value, '[\128-\255]', at)
-    local last
-    for _, character in ipairs(at and characters or {}) do
-      last = last or select(2, string.find(value, '^' .. character, at))
-    end
-    if at and not last then
-      return false
-    end
-    at = at and last + 1
-  end
-  return true
+  return not string.find(value, '[\128-\255]')
 end
 
 -- isToken reports whether a string whose key has ttl ms left is the token of a lock.

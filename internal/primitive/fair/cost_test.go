@@ -45,9 +45,9 @@ func TestFairScripts_commands(t *testing.T) {
 		require.LessOrEqual(t, len(commands), most, "%v", commands)
 	}
 	acquire(4, ownerA, "")
-	ticket := acquire(10, ownerB, "").([]any)[1].(string)
-	acquire(9, ownerC, "")
-	acquire(10, ownerB, ticket)
+	ticket := acquire(11, ownerB, "").([]any)[1].(string)
+	acquire(10, ownerC, "")
+	acquire(11, ownerB, ticket)
 	release(6, ownerA)
 	acquire(8, ownerB, ticket)
 	release(6, ownerB)
