@@ -1,5 +1,4 @@
--- Acquire a fair lock (Redisson's fair lock), enter it once more, or wait in its
--- queue.
+-- Acquire a fair lock (Redisson's fair lock), enter it once more, or wait in its queue.
 --
 --@keys key queue deadlines notes tokens
 --@args owner lease count me floor publish prefix stale oldTicket shift fenced grant clients suffix counts
@@ -26,10 +25,9 @@
 --         expiry or nobody holds the lock
 --         error LATCHKEY_GONE, error WRONGTYPE: as in lock/acquire.lua
 --
--- A free lock goes to the first waiter of the queue, not to the caller (see fair/grant.lua);
--- without a queue, it goes to any caller. Dead waiters at the head of the queue are removed,
--- about 64 in one call, or all if nobody is alive. An owner that joins the queue removes as
--- many from its end.
+-- A free lock goes to the first waiter of the queue (see fair/grant.lua); without a queue, to the caller. Dead
+-- waiters at the head of the queue are removed, about 64 in one call, or all if nobody is alive. An owner that
+-- joins the queue removes as many from its end.
 --
 -- Cost: 4 commands when free and nobody waits, 8 for the first of the queue, 10 to join it behind a waiter of
 -- this library, about 20 behind a waiter of Redisson, where it looks at the last 256; O(log n) in the waiters.

@@ -1,22 +1,17 @@
 -- Fragment: finds out which waiters of Redisson are alive. It belongs to fair/queue.lua.
 --
--- A waiter of Redisson joins the queue, subscribes to its channel, tries again, and stays
--- subscribed until it has the lock or gives up: its subscription is its sign of life. If
--- its channel has no subscriber, the waiter has died, has lost its connection, or is about to
--- subscribe. It then counts as alive for `stale` ms from the first look on, like a waiter
--- of this library that gives no sign. One look notes all silent waiters, so the waiters
--- behind a process that died lose that time only once.
+-- A waiter of Redisson joins the queue, subscribes to its channel, tries again, and stays subscribed until it has
+-- the lock or gives up: its subscription is its sign of life. Without one it has died, has lost its connection, or
+-- is about to subscribe, and counts as alive for `stale` ms from the first look on. One look notes all silent
+-- waiters, so those behind a process that died lose that time only once.
 --
--- A server counts its own subscribers only. A missing subscriber means something only on a
--- server that would count it: one that has counted a subscription of the same Redisson
--- client before, which the run id shows. So after a failover or a move of the slot no waiter
--- counts as dead until its client has subscribed there, and none does if Redisson subscribes
--- at a replica. In a cluster the subscribers of classic messages may be at any node, so no
--- waiter counts as dead.
+-- A server counts its own subscribers only. A missing one means something only on a server that has counted a
+-- subscription of the same Redisson client before, which the run id shows. So after a failover or a move of the
+-- slot no waiter counts as dead until its client has subscribed there, and none does if Redisson subscribes at a
+-- replica, or in a cluster with classic messages, whose subscribers may be at any node.
 --
--- An owner of this library that has no note is examined in the same way: either it lost its note
--- and will retry, or it was already used and came back with an old queue. It is silent wherever
--- nobody listens for it.
+-- An owner of this library that has no note is examined in the same way, wherever it is: either it lost its note
+-- and will retry, or it was already used and came back with an old queue.
 --
 -- In notes, where a waiter of Redisson has no other entry:
 --   <owner>   "?:<ms>": silent, and dead from that time on, unless it subscribes before

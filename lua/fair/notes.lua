@@ -2,18 +2,14 @@
 -- for which a waiter counts as alive after a sign of life, or nil if this script does not know.
 --
 --   queue      list of the waiting owners, in order; Redisson's
---   deadlines  sorted set owner -> ms at which Redisson gives it up; Redisson's. An
---              owner is in both or in neither.
---   notes      hash owner -> "<since µs>:<alive until ms>", for owners of this
---              library. The first number is the place, the last the sign of life:
---              a waiter behind it does not wait longer than that for it, whatever its
---              deadline. An owner with "<since>:0" has left, and stays in the queue
---              until it comes to an end of it. An owner that can be granted the lock has
---              "<since>:<lease>:<tokens>:<alive until>": the ms of the lease that the
---              grant gives it, and 1 if it wants a fencing token, 1t if that must not
---              fall below the server's clock. An owner that Redisson has removed from
---              the other two keys may keep its note for a while. fair/listeners.lua
---              describes the notes about waiters of Redisson.
+--   deadlines  sorted set owner -> ms at which Redisson gives it up; Redisson's. An owner is in both or in neither
+--   notes      hash owner -> "<since µs>:<alive until ms>", for owners of this library. The first number is the
+--              place, the last the sign of life: a waiter behind it does not wait longer than that for it,
+--              whatever its deadline. An owner with "<since>:0" has left, and stays in the queue until it comes
+--              to an end of it. An owner that can be granted the lock has "<since>:<lease>:<tokens>:<alive
+--              until>": the ms of the lease that the grant gives it, and 1 if it wants a fencing token, 1t if that
+--              must not fall below the server's clock. An owner that Redisson has removed from the other two keys
+--              may keep its note for a while. fair/listeners.lua has the notes about waiters of Redisson
 --@needs deadlines notes stale
 local silent = {} -- clients that do not receive a grant: their waiters are dead
 

@@ -1,5 +1,5 @@
--- Give back a fair lock, in part or in whole; also the undo of an acquisition, the
--- way out of the queue, and the forced release.
+-- Give back a fair lock, in part or in whole; also the undo of an acquisition, the way out of the queue, and the
+-- forced release.
 --
 --@keys key queue deadlines notes tokens
 --@args owner count me publish channel raise queued stale clients suffix counts redissonWait='0' keepFor='0'
@@ -7,9 +7,8 @@
 --   key        lock hash; its arguments are those of lock/release.lua: owner, count, me, raise
 --   queue, deadlines, notes  see fair/notes.lua
 --   tokens     fencing counter
---   channel    of the lock. Each waiter has a channel of its own, which begins with that. A forced
---              release also sends a message to this channel, because it does not know the kind of the
---              lock
+--   channel    of the lock. Each waiter has a channel of its own, which begins with that. A forced release
+--              also sends a message to this channel, because it does not know the kind of the lock
 --   queued     '1' if the owner may be in the queue
 --   stale      ms for which a waiter counts as alive after a sign of life
 --   redissonWait  ms for which a waiter of Redisson keeps its place once it could acquire the lock
@@ -21,20 +20,16 @@
 --         integer: the lock is free, granted to a waiter, or stays taken; how many subscribers
 --         received the message, -1 if the server refused it
 --
--- If the lock is free afterwards, it is passed on to the first of the queue (see
--- fair/grant.lua). If it stays taken, the first of the queue is told to retry: a client of this
--- library when the lock is free, a waiter of Redisson at once. That waiter then sleeps until the time
--- in its deadline, which it computed from the lease that the lock had. So the deadline is lowered to
--- what it would be now.
+-- If the lock is free afterwards, it is passed on to the first of the queue (see fair/grant.lua). If it stays
+-- taken, the first is told to retry: a client of this library when the lock is free, a waiter of Redisson at once.
+-- The deadline of that waiter, which depends on the lease that the lock had, is lowered to what it would be now.
 --
 -- Cost: 4 commands for the last release if nobody waits, 12 if a waiter is granted the lock or
--- the lock stays taken, 6 if it has to retry, 3 more for a waiter of Redisson; O(log n) in the waiters. An
--- owner that leaves the queue is removed if it is among the 256 at either end, and otherwise
--- marked for removal when it gets there; at most 64 dead waiters at each end are removed
--- with it. The owner leaves the queue even if the key of the lock now holds another kind of
--- object, which is an error. Works on a server that is out of memory.
--- Idempotent: counts are absolute; on a lock of somebody else it does nothing, and on a free
--- lock it only passes the lock on, which is always right.
+-- the lock stays taken, 6 if it has to retry, 3 more for a waiter of Redisson; O(log n) in the waiters. An owner
+-- that leaves the queue is removed if it is among the 256 at either end, and otherwise marked for removal when it
+-- gets there; at most 64 dead waiters at each end are removed with it. It leaves the queue even if the key now
+-- holds another kind of object, which is an error. Works on a server that is out of memory. Idempotent: counts are
+-- absolute; on a lock of somebody else it does nothing, and on a free lock it only passes the lock on.
 count, raise, stale, counts = tonumber(count), tonumber(raise), tonumber(stale), counts == '1'
 local prefix = channel .. ':'
 --@include lock/leave

@@ -1,7 +1,6 @@
--- Fragment: leave(count, raise) gives back a part of a re-entrant lock or the whole
--- of it, as lock/release.lua describes it.
--- It returns false if this client has no part in the lock, 'HELD' if the owner still holds
--- it, 'FREE' if it has become free.
+-- Fragment: leave(count, raise) gives back a part of a re-entrant lock or the whole of it, as lock/release.lua
+-- describes it. It returns false if this client has no part in the lock, 'HELD' if the owner still holds it, 'FREE'
+-- if it has become free.
 --@needs key owner me
 local function leave(count, raise)
   local held = redis.call('hmget', key, owner, owner .. '@', owner .. '@' .. me, 'mode')

@@ -1,6 +1,6 @@
--- Give back a re-entrant lock, in part or in whole; also the undo of an
--- acquisition, the way out of the queue, and the forced release. A lock that becomes
--- free is handed over: see queue/hand_over.lua.
+-- Give back a re-entrant lock, in part or in whole; also the undo of an acquisition, the way out of the queue,
+-- and the forced release. A lock that becomes free, or is found free after a hand-over was lost, is handed over:
+-- see queue/hand_over.lua.
 --
 --@keys key queue=nil counter=nil
 --@args owner channel count='0' me='' raise='0' publish='PUBLISH' own='' next=''
@@ -23,9 +23,7 @@
 --         -1 if the server refused it
 --         array: the lock has a new owner; that owner and its fencing token
 --
--- If the reply is an integer or an array, next is in the queue or owns the lock; otherwise
--- it does neither. A lock that is found free is handed over too: this repairs a hand-over that
--- was lost.
+-- If the reply is an integer or an array, next is in the queue or owns the lock; otherwise it does neither.
 --
 -- Cost: 4 commands for the last release with nobody in the queue, 10 with a grant, 9 with keepFor.
 -- Works on a server that is out of memory. Idempotent: counts are absolute; on a lock of

@@ -1,16 +1,12 @@
 -- Fragment: ends the part that this client has in a re-entrant lock, which stays taken for keepFor ms.
 --
 -- If nobody else is in the lock, its owner is <owner>:kept for that time, but never for longer than its
--- remaining lease. No acquisition uses that owner. If other clients of the same owner are in the lock,
--- they keep it: the part of a guest that does not exist, <owner>@kept, replaces this client, and no
--- time is shortened.
+-- remaining lease. No acquisition uses that owner. If other clients of the same owner are in the lock, they
+-- keep it: a guest that does not exist, <owner>@kept, replaces this client, and no time is shortened.
 --
--- The script replies nil if this client has no part in the lock, and HELD if other clients of the same
--- owner are in it. Otherwise the local kept says for how many ms the lock stays taken.
---
--- Waiters may rely on a longer lease. So the script sends the message of a release, and each
--- listener retries and learns how long to wait. The first of the queue is told to retry when the time
--- is over. fair/release.lua says what those in its queue get.
+-- The script replies nil if this client has no part in the lock, and HELD if other clients of the same owner are
+-- in it. Otherwise kept is the ms for which the lock stays taken, and the script is to send the message of a
+-- release: waiters may rely on a longer lease, and learn how long to wait when they retry.
 --@needs key owner me keepFor
 --@include shared/time_left
 

@@ -1,6 +1,5 @@
--- Release a plain lock if the token is the holder's; also the undo of an
--- acquisition, the way out of the queue, and the forced release. A lock that becomes
--- free is handed over: see queue/hand_over.lua.
+-- Release a plain lock if the token is the holder's; also the undo of an acquisition, the way out of the queue, and
+-- the forced release. A lock that becomes free is handed over: see queue/hand_over.lua.
 --
 --@keys key queue=nil
 --@args owner channel publish='PUBLISH' own='' next='' prefix='latchkey:{' suffix='}' counted='1' full='0'

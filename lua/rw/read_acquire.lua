@@ -1,5 +1,4 @@
--- Acquire a read/write lock for reading, or enter it once more (Redisson
--- RReadWriteLock).
+-- Acquire a read/write lock for reading, or enter it once more (Redisson RReadWriteLock).
 --
 --@keys key leases writers notes leaseKey
 --@args owner lease count number waiting firstBar

@@ -1,16 +1,14 @@
 -- Fragment: a read/write lock.
 --
---   key      hash: mode = read or write, <owner> = read holds, <owner>:write = write
---            holds; Redisson's, which allows no other field
---   leases   sorted set: field of the hash -> ms at which the lease of these holds
---            ends, for owners of this library only. Redisson finds the leases of readers
---            in their lease keys, and has to look at all of them to know who still reads;
---            it loses the lease of a writer when the writer also reads.
+--   key      hash: mode = read or write, <owner> = read holds, <owner>:write = write holds; Redisson's, which
+--            allows no other field
+--   leases   sorted set: field of the hash -> ms at which the lease of these holds ends, for owners of this
+--            library only. Redisson has the leases of readers in their lease keys, all of which it must look at
+--            to know who still reads, and loses the lease of a writer when the writer also reads
 --   writers  sorted set owner -> ms until which a waiting writer counts as alive
---   notes    hash: since = ms from which waiting writers keep new readers out, readers =
---            ms until which readers are known to wait, open = ms until which it is
---            their turn after a write; <owner> = number of the read ownership of an
---            owner that also writes
+--   notes    hash: since = ms from which waiting writers keep new readers out, readers = ms until which readers
+--            are known to wait, open = ms until which it is their turn after a write; <owner> = number of the
+--            read ownership of an owner that also writes
 --
 -- No function looks at all readers or writers.
 --@needs key leases writers notes

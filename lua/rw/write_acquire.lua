@@ -1,5 +1,4 @@
--- Acquire a read/write lock for writing, or enter it once more (Redisson
--- RReadWriteLock).
+-- Acquire a read/write lock for writing, or enter it once more (Redisson RReadWriteLock).
 --
 --@keys key leases writers notes queue=nil
 --@args owner lease count stale entry oldEntry queueName poll
@@ -31,14 +30,6 @@ lease, count, stale = tonumber(lease), tonumber(count), tonumber(stale)
 queue = queue == queueName and queue
 --@include rw/state
 
--- turnOfReaders returns for how many more ms it is the turn of readers, after a write.
-local function turnOfReaders()
-  local open = tonumber(redis.call('hget', notes, 'open') or 0)
-  if open > 0 and open > clock() then
-    return open - now
-  end
-end
-
 findLast(owner)
 --@include rw/look
 if count > 1 and writes == 0 then
@@ -64,7 +55,8 @@ if mode then
   pause = left()
   stranger = stale and redis.call('hlen', key) - 1 > redis.call('zcard', leases) -- its lease is not noted
 else
-  pause = turnOfReaders()
+  local turnOfReaders = tonumber(redis.call('hget', notes, 'open') or 0) - clock()
+  pause = turnOfReaders > 0 and turnOfReaders
 end
 if pause then
   if stale and not noted then

@@ -2,10 +2,9 @@
 -- true if the server does not say.
 --
 -- A grant is written first, because a slot that migrates may refuse the write, and then announced. If nobody
--- receives the message, and the server counts all listeners, the client is gone, with all its places: the script takes
--- the grant back, and the next waiter has its turn. If the client is not gone after all, its waiters get their places
--- back when they retry. The script must not announce a grant that it takes back: a former master may forward the
--- message to a client, which would then believe that it holds the lock. So it asks first who listens.
+-- receives the message, and the server counts all listeners, the client is gone: the script takes the grant back, and
+-- the next waiter has its turn. It must not announce a grant that it takes back, because a former master may forward
+-- the message to the client. So it asks first who listens.
 --@needs publish
 local function listened(channel)
   local count = redis.pcall('pubsub', publish == 'PUBLISH' and 'numsub' or 'shardnumsub', channel)

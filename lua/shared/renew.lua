@@ -16,16 +16,11 @@
 -- Cost: 2 commands for each hold, 3 if its time must be raised. Works on a server
 -- that is out of memory. Idempotent.
 local function holds()
-  local reply
-  if where == 'string' then
-    reply = redis.pcall('get', key)
-  else
-    reply = redis.pcall('hmget', key, owner, owner .. '@', owner .. '@' .. part)
-  end
+  local reply = where == 'string' and redis.pcall('get', key)
+    or where == 'hash' and redis.pcall('hmget', key, owner, owner .. '@', owner .. '@' .. part)
   if type(reply) == 'table' and reply['err'] then
     return string.find(reply['err'], 'WRONGTYPE', 1, true) and 0 or -1
-  end
-  if where == 'string' then
+  elseif where == 'string' then
     return reply == owner and 1 or 0
   end
   local mine = part == '' and (reply[1] or 0) - (reply[2] or 0) or tonumber(reply[3] or 0)
