@@ -7,6 +7,7 @@ local counter -- a writer has no token
 
 local function give(to, lease)
   begin('write', to .. ':write', '1', lease)
+  lastEnd = clock() + lease -- so that the next begin removes this lease if nobody receives the grant
   redis.call('zrem', writers, to)
 end
 

@@ -22,7 +22,7 @@
 -- Owners that already read, and the writer itself, are never refused. A writer whose lease is over
 -- is removed if its own reads have kept the lock alive. A new reader removes readers whose leases are over.
 --
--- Cost: 13 commands alongside other readers, 11 if the lock is free, 4 to 8 if the reader is refused.
+-- Cost: 13 commands alongside other readers, 10 if the lock is free, 4 to 8 if the reader is refused.
 -- O(log n) in the readers. Idempotent: counts are absolute.
 lease, count = tonumber(lease), tonumber(count)
 --@include rw/state

@@ -22,7 +22,7 @@
 -- reader of Redisson is left, whose lease is not known here.
 --
 -- Cost: 5 commands alongside others, 5 more if the longest lease goes; 6 if nobody is left, 10 if a
--- writer waits, 19 with a grant; 4 at most if nothing changes. O(log n) in the readers. Works on a
+-- writer waits, 18 with a grant; 4 at most if nothing changes. O(log n) in the readers. Works on a
 -- server that is out of memory. Idempotent: counts are absolute.
 count = tonumber(count)
 if queue ~= queueName then

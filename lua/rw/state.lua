@@ -195,7 +195,9 @@ end
 -- begin makes an owner the only holder of a free lock.
 local function begin(mode, field, holds, lease)
   redis.call('hset', key, 'mode', mode, field, holds)
-  redis.call('del', leases) -- after the write that a server without memory refuses
+  if lastEnd then
+    redis.call('del', leases) -- after the write that a server without memory refuses
+  end
   redis.call('zadd', leases, score(lease), field)
   redis.call('pexpire', leases, lease + spare)
   redis.call('pexpire', key, lease)

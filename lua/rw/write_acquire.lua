@@ -23,7 +23,7 @@
 -- a tenth of that time, it is not noted again. Holders whose leases are over are removed,
 -- 64 at most in one call.
 --
--- Cost: 11 commands if nobody else is there, 12 after a wait; 16 if it is refused, 6 if it is refused
+-- Cost: 10 commands if nobody else is there, 11 after a wait; 16 if it is refused, 6 if it is refused
 -- again; 3 more to join the queue, 4 if the entry is in it already, 4 more for a poller. O(log n) in the
 -- readers and the waiting writers. Idempotent: counts are absolute; a re-entry neither extends nor shortens the lease.
 lease, count, stale = tonumber(lease), tonumber(count), tonumber(stale)

@@ -28,7 +28,7 @@
 -- A lock that becomes free goes to the next writer in the queue, unless readers have waited. A lock
 -- that is found free is handed over too: this repairs a hand-over that was lost.
 --
--- Cost: 5 commands if nobody waits, 11 if readers do, 21 with a grant, 6 more with next; 20 with
+-- Cost: 5 commands if nobody waits, 11 if readers do, 20 with a grant, 6 more with next; 20 with
 -- keepFor; 10 to stop waiting; 4 at most if nothing changes. O(log n) in the readers and the waiting
 -- writers. Works on a server that is out of memory. Idempotent: counts are absolute; only the call that
 -- frees the lock enters next.

@@ -73,7 +73,7 @@ func TestRWScripts_costs(t *testing.T) {
 	s.counter = s.keys.Key + ":calls"
 	d := ownerA[:len(ownerA)-1] + "99"
 
-	require.Nil(t, s.read(11, "read, a free lock", ownerA))
+	require.Nil(t, s.read(10, "read, a free lock", ownerA))
 	require.Nil(t, s.read(12, "read, beside others", ownerB))
 	require.Equal(t, []any{int64(1)}, s.renew(10, "renew a reader", ownerB, "read", 1))
 	require.IsType(t, int64(0), s.write(16, "write, refused", ownerC))
@@ -83,22 +83,22 @@ func TestRWScripts_costs(t *testing.T) {
 	require.Equal(t, "HELD", s.unread(5, "stop to read, beside others", ownerA))
 	require.Nil(t, s.unread(3, "undo of a read, beside others", ownerA))
 	require.Equal(t, int64(0), s.unread(10, "stop to read, a writer waits", ownerB))
-	require.Nil(t, s.write(12, "write, after a wait", ownerC))
+	require.Nil(t, s.write(11, "write, after a wait", ownerC))
 	require.IsType(t, int64(0), s.read(4, "read, refused again", d))
 	require.IsType(t, int64(0), s.write(15, "write, refused", d))
 	require.Equal(t, int64(0), s.unwrite(11, "stop to write, others wait", ownerC, true))
 	require.Nil(t, s.unwrite(10, "stop to wait", d, true))
 	s.do("DEL", rw.Keys(s.keys.Key)[3]) // the turn of the readers
 
-	require.Nil(t, s.write(11, "write, a free lock", ownerC))
+	require.Nil(t, s.write(10, "write, a free lock", ownerC))
 	require.Equal(t, []any{int64(1)}, s.renew(8, "renew a writer", ownerC, "write", 0))
 	require.Equal(t, int64(0), s.unwrite(5, "stop to write, nobody waits", ownerC, false))
 	require.Nil(t, s.unwrite(4, "undo of a write, nothing there", d, false))
-	require.Nil(t, s.read(11, "read, a free lock", ownerA))
+	require.Nil(t, s.read(10, "read, a free lock", ownerA))
 	require.Equal(t, int64(0), s.unread(6, "stop to read, nobody waits", ownerA))
 	require.Nil(t, s.unread(4, "undo of a read, nothing there", ownerA))
 
-	require.Nil(t, s.write(11, "write, a free lock", ownerC))
+	require.Nil(t, s.write(10, "write, a free lock", ownerC))
 	require.Equal(t, int64(0), s.costs(27, "downgrade", "rw/downgrade",
 		append(rw.Keys(s.keys.Key), rw.LeaseKeys(s.keys.Key, ownerC)+"1"),
 		ownerC, "30000", "1", "8", "PUBLISH", rw.Channel(s.keys.Key), line.PresenceChannel(s.keys.Key)))
@@ -106,7 +106,7 @@ func TestRWScripts_costs(t *testing.T) {
 	require.Equal(t, "OK", s.costs(12, "evict one of two", "rw/evict", s.withQueue(), append(s.evictArgs(), ownerA)...))
 	require.Equal(t, "OK", s.costs(11, "evict the only one", "rw/evict", s.withQueue(), append(s.evictArgs(), ownerC)...))
 
-	require.Nil(t, s.write(11, "write, a free lock", ownerC))
+	require.Nil(t, s.write(10, "write, a free lock", ownerC))
 	require.Equal(t, int64(0), s.costs(20, "stop to write, the lock stays taken", "rw/write_release", s.withQueue(),
 		append(s.unwriteArgs(ownerC, 0, "0", "", ""), "20000")...))
 }
