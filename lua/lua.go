@@ -20,7 +20,8 @@
 //	--@include queue/enqueue
 //	--@needs queue
 //
-// A header explains its names, except those that mean the same in all scripts:
+// A header explains its names, except those that a fragment of its folder explains, such as
+// permit/state.lua, and those that mean the same in all scripts:
 //
 //	key               the object, as its name in Redis
 //	note, number      of an operation that counts once: see shared/op.lua
@@ -35,6 +36,11 @@
 //	                  means something else, clients and suffix
 //	counted, counts   '1' if the server reports the number of all receivers of a message
 //	queueName         name of the queue: if the key in its place is another one, it was left out
+//
+// Two errors that many scripts reply mean the same in all, and their headers do not repeat them:
+//
+//	WRONGTYPE         a key is of another kind of object; nothing changed
+//	LATCHKEY_PAST     the operation, which counts once, is over; nothing changed: see shared/op.lua
 package lua
 
 import (

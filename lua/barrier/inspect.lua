@@ -8,7 +8,6 @@
 -- Reply   list of strings: generation, parties, arrived, then each party of the generation, the
 --         remaining ms of its lease, and 1 if it runs its function, else 0; in the order in
 --         which the leases end
---         error WRONGTYPE: the key is another kind of object
 --
 -- Cost: at most 5 commands, and one for each listed party in the stage run; O(log n + m) for m
 -- listed parties, or O(m log n). Changes nothing: a generation with

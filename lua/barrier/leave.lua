@@ -10,7 +10,6 @@
 -- Reply   list of strings, as in barrier/arrive.lua. If from names the generation, in place of the
 --         index how many parties had arrived when this one broke it, else empty. If the arrival was
 --         not executed, it never will be, and the reply says that this party ended the generation.
---         error WRONGTYPE: the key is another kind of object; nothing changed
 --
 -- If from is the first generation of a Do, and is complete, the party leaves the second one.
 --

@@ -7,7 +7,6 @@
 --   party  a party, or "returned <party>" if it has arrived in the stage run
 --
 -- Reply   list of strings, as in barrier/arrive.lua; the index is empty
---         error WRONGTYPE: the key is another kind of object
 --
 -- This script breaks a generation if one of its parties has crashed, or if the generation does
 -- not know the party: a failover lost that arrival, and all would wait for it.

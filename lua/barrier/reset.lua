@@ -6,7 +6,6 @@
 --   last  the last generation, as seen before
 --
 -- Reply   integer: 1 nobody waits any more; 0 another generation has begun, and nothing changed
---         error WRONGTYPE: the key is another kind of object; nothing changed
 --
 -- Because the caller names the generation, a copy that is executed late cannot break a later one.
 --

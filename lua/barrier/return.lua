@@ -6,7 +6,6 @@
 --   of  generation
 --
 -- Reply   list of strings, as in barrier/arrive.lua; the index is empty
---         error WRONGTYPE: the key is another kind of object; nothing changed
 --
 -- The last arrival completes the generation. This script breaks a generation that does not know
 -- the party, as barrier/look.lua does.

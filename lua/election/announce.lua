@@ -13,7 +13,6 @@
 --
 -- Reply   1: the value is written, or it was written before and a later revision may have followed
 --         0: the owner does not lead; nothing changed
---         error WRONGTYPE: a key is another kind of object; nothing changed
 --
 -- The owner leads if it holds the lock and its term is the last that was counted. An acquisition
 -- that is executed late, after its leader resigned, may make its owner hold the lock again, but with

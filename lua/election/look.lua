@@ -7,7 +7,6 @@
 -- Reply   nil: nobody leads, or the leader has not announced itself yet
 --         list of strings: owner, term, since (ms), for how many ms, ms until its lease ends
 --         (-1 without an expiry), value, label of its client or ''
---         error WRONGTYPE: a key is another kind of object
 --
 -- Cost: 5 commands, 3 if nobody leads. Idempotent: changes nothing.
 --@include shared/clock

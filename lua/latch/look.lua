@@ -3,7 +3,6 @@
 --@keys key latch done kind
 --@args asked after
 --
---   key, latch, done  see latch/state.lua
 --   asked  the round in question, '' for the state of the latch
 --   after  '1' if the question is about the round after that one
 --
@@ -14,8 +13,6 @@
 --           gone     the round was deleted or expired, or is no longer remembered
 --           expired  the latch expired, and nobody has set it since
 --           unset    nobody has set it; the round is the last known round, or 0
---
---         error WRONGTYPE: the key is another kind of object
 --
 -- Cost: 4 commands, 6 for a round that expires, at most 24 if Redisson or time
 -- has changed it. Works on a server that is out of memory. Idempotent.

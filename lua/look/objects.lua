@@ -7,7 +7,6 @@
 --   queue    see queue/hand_over.lua
 --   fair     fair queue (see fair/notes.lua)
 --   writers  see rw/state.lua
---   total    see semaphore/state.lua
 --   ids      see permit/state.lua
 --   latch    state of a latch (see latch/state.lua)
 --   line     queue for permits with ids (see permit/queue.lua)

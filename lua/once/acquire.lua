@@ -10,7 +10,6 @@
 -- Reply   the token as a string: the owner runs
 --         array of one: done; the result
 --         array of two: another owner runs; remaining ms, -1 if it has no expiry, and the owner
---         error WRONGTYPE: the key is another kind of object; nothing changed
 --
 -- A token is the time in µs at which its run began, by the clock of the server. So tokens grow
 -- without a counter, which would stay behind when the key expires.

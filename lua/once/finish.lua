@@ -11,7 +11,6 @@
 --         message, -1 if the server refused it
 --         nil: the run is over, and its result is not stored. If the owner runs again, by a late copy of its
 --         acquisition, that ends too; else nothing changed
---         error WRONGTYPE: the key is another kind of object; nothing changed
 --
 -- Cost: 5 commands. Works on a server that is out of memory. Idempotent: a run stores one result, and
 -- only while its owner runs.

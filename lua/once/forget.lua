@@ -8,7 +8,6 @@
 --
 -- Reply   1: forgotten
 --         0: the key has no result of that run; nothing changed
---         error WRONGTYPE: the key is another kind of object; nothing changed
 --
 -- Cost: 2 commands. Works on a server that is out of memory. Idempotent: it forgets one run.
 local there = redis.call('hmget', key, 'once', 'result')

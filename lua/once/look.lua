@@ -6,7 +6,6 @@
 --
 -- Reply   nil: it has not succeeded
 --         array of two: the token of the run that succeeded, and its result
---         error WRONGTYPE: the key is another kind of object
 --
 -- Cost: 3 commands. Idempotent: changes nothing.
 --@include once/state

@@ -7,7 +7,6 @@
 --
 -- Reply   integer: how many subscribers received the message, -1 if the server refused it
 --         nil: the owner does not run; nothing changed
---         error WRONGTYPE: the key is another kind of object; nothing changed
 --
 -- Cost: 3 commands. Works on a server that is out of memory. Idempotent: only an owner that runs
 -- changes anything.

@@ -1,47 +1,38 @@
 -- Acquire permits with ids, all or none (Redisson RPermitExpirableSemaphore), or wait in their queue.
 --
 --@keys key held queue alive grants kind mark=nil
---@args entry lease stale ticket short unsetToo publish channel clients suffix counts start
+--@args entry lease stale ticket short unsetToo publish channel clients suffix counts
 --
---   held      ids (see permit/state.lua)
---   queue, alive, grants, entry  see permit/queue.lua
 --   mark      of an acquisition that was given up, for leases without an end only
---   lease     in ms, '' without an end
---   stale     '' for a single attempt, else the ms for which the entry counts as alive
+--   stale     '' for a single attempt
 --   ticket    of an earlier call, or ''
---   short     ms of the lease for which the permits are granted to the entry while it waits, '' if it
---             retries by itself
+--   short     ms of the lease that a grant gives the entry, '' if it retries by itself
 --   unsetToo  '1' if it also waits until somebody sets the permits
---   start     the 14 bytes with which the ids of the entry begin: a script needs a tenth of its time to
---             decode them
 --
 -- Reply   nil: acquired
 --         string: acquired; ms after which the semaphore ends, if that is before the lease ends
 --         array: refused, single attempt; ms after which the next lease ends, -1 if none does; how
 --         many permits are available, and how many there are in total
---         array: refused; ms after which to retry, -1 if that is not known; how many permits are
---         available, and how many there are in total; the ticket; 0 in the queue, 1 in the queue
---         and nobody has set the permits, 2 not in the queue: it wants more than there are in total,
---         and others can have what is free
---         error WRONGTYPE: the key is another kind of object; nothing changed
---         error LATCHKEY_UNSET: nobody has set the permits; nothing was acquired
+--         array: refused; ms after which to retry, -1 if that is not known; the same; the ticket;
+--         0 in the queue, 1 in the queue and nobody has set the permits, 2 not in the queue: it wants
+--         more than there are in total, and others can have what is free
+--         error LATCHKEY_UNSET: see semaphore/state.lua
 --         error LATCHKEY_PAST: the acquisition was given up; nothing was acquired
 --
 -- Free permits go to the front of the queue first, not to the caller.
 --
--- Cost: 9 commands if nobody waits, about 20 to join the queue; O(log w + n log p) for n permits
--- among p that are held and w that wait. Each grant to another waiter adds about 16 commands, for 64
--- grants at most, and 128 dead entries are removed. An entry that is in the queue may retry on a
--- server that is out of memory. Idempotent, except that the lease begins again: ids are used once,
--- and an entry is in the queue only once.
-stale, counts = tonumber(stale), counts == '1'
---@include permit/entry
+-- Cost: 9 commands if nobody waits, about 20 to join the queue, and the grants; O(log w + n log p) for
+-- n permits among p that are held and w that wait. An entry that is in the queue may retry on a server
+-- that is out of memory. Idempotent, except that the lease begins again: ids are used once, and an
+-- entry is in the queue only once.
+stale = tonumber(stale)
+--@include permit/state
 
 local free, wrong = look()
 if wrong then
   return wrong
 end
-local ids, absent, back, n, empty = idsOf(entry, start), nil, nil, nil, nil
+local ids, absent, back, n, empty = idsOf(entry), nil, nil, nil, nil
 if free then
   absent, back = missing(ids)
   n, free = #absent, free + back
@@ -63,9 +54,9 @@ end
 
 --@include permit/queue
 
--- place returns the ticket of the entry as text: the ticket that its client knows, because a late copy
--- may have put the entry back with another. A new ticket is later than the last in the queue, even if
--- the clock of the server was set back. place also returns whether the entry is in the queue.
+-- place returns the ticket of the entry as text, and whether it is in the queue. The ticket is the one
+-- that its client knows, because a late copy may have put the entry back with another. A new one is
+-- later than the last in the queue, even if the clock of the server was set back.
 local function place()
   local there = redis.call('zscore', queue, entry)
   local since = ticket ~= '' and ticket or there
@@ -90,10 +81,7 @@ local function join()
     redis.call('hdel', grants, entry)
   end
   redis.call('zadd', queue, since, entry) -- last, so that it is never without an expiry
-  local life = string.format('%.0f', 60000 + 10 * stale) -- from the last sign of life on
-  redis.call('pexpire', queue, life)
-  redis.call('pexpire', alive, life)
-  redis.call('pexpire', grants, life)
+  prolong(stale)
   return since
 end
 

@@ -3,12 +3,11 @@
 --@keys key held kind
 --@args first last
 --
---   held  ids (see permit/state.lua)
 --   first, last  indexes of the piece, in the order in which the leases end
 --
 -- Reply   array: the number of ids, including those whose lease is over, and for each id of the piece
 --         whose lease is not over: the id, remaining ms of its lease (-1 without an end)
---         error WRONGTYPE: the key is another kind of object; error LATCHKEY_UNSET: see semaphore/state.lua
+--         error LATCHKEY_UNSET: see semaphore/state.lua
 --
 -- Cost: 6 commands; O(log p + length of the piece) for p ids. Idempotent: changes nothing.
 local publish, channel

@@ -3,12 +3,8 @@
 --@keys key held kind
 --@args id
 --
---   held  ids (see permit/state.lua)
---   id    as bytes
---
 -- Reply   nil: the permit is not held, or its lease is over
 --         integer: remaining ms, -1 without an end
---         error WRONGTYPE: the key is another kind of object
 --
 -- Cost: at most 5 commands; O(log p). Changes nothing.
 local publish, channel

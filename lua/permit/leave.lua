@@ -4,10 +4,8 @@
 --@keys key held queue alive grants kind mark=nil
 --@args id entry memory publish channel clients suffix counts waits
 --
---   held    ids (see permit/state.lua)
---   queue, alive, grants, entry  see permit/queue.lua
 --   mark    of an acquisition that was given up, for leases without an end only
---   id      as bytes, of the permit to give back; '' for all permits of the entry
+--   id      of the permit to give back; '' for all permits of the entry
 --   entry   leaves the queue, or ''
 --   memory  ms for which to keep the mark, '' for no mark
 --
@@ -17,13 +15,9 @@
 --         error WRONGTYPE: the key is another kind of object, to which nothing can be given back;
 --         the permits are no longer held; or a key beside it is, and they are given back
 --
--- Free permits then go to the front of the queue. If nobody is in the queue, the channel gets a
--- message for listeners that do not use the queue.
---
--- Cost: about 10 commands, about 16 more for each waiter that is granted its permits, 64 at most;
--- O(log w + n log p). Works on a server that is out of memory. Idempotent: ids are used once.
-counts = counts == '1'
---@include permit/serve
+-- Cost: about 10 commands, and the grants to waiters; O(log w + n log p). Works on a server that is
+-- out of memory. Idempotent: ids are used once.
+--@include permit/queue
 
 local ids, live = {id}, false
 if id == '' then

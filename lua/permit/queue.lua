@@ -4,45 +4,49 @@
 --   alive   sorted set: entry -> ms until which it counts as alive
 --   grants  hash: entry -> ms of the lease that a grant gives it; only for entries whose clients
 --           listen, the others retry by themselves; '' -> ms until which strangers go first
---
--- An entry is '<client>:<id>', with the id of the first permit that it wants, as text.
--- Such an id has eight bytes of its client, four for the number of its request, two for the number
--- of permits, and two that number them from 0.
+--   stale   ms for which an entry counts as alive after a sign of life
 --
 -- The permits go to the first living entry of the queue, all or none, and then to the next. The
 -- script that finds them free makes that entry their owner, for a short lease, and sends to its client:
 --
 --   "grant p <id> <ms after which the semaphore ends, 0 if that is not before the lease ends> <key>"
 --
--- If nobody receives that, the client is gone (see shared/listened.lua). A grant that nobody uses ends with its
--- lease. A client whose entry is to retry by itself gets:
+-- If nobody receives that, the client is gone (see shared/listened.lua). A grant that nobody uses
+-- ends with its lease. A client whose entry is to retry by itself gets:
 --
 --   "ask 0 <id> <key>"
---@needs key held queue alive grants publish clients suffix counts
---@include permit/entry
+--
+-- A script that serves the queue makes 64 grants at most, each with about 16 commands.
+--@needs key held queue alive grants publish channel clients suffix counts
+--@include permit/state
 --@include shared/listened
 --@include queue/strangers
 local deadBatch, grantsAtOnce, strangersPause = 128, 64, 1
 local removed = 0
 local gone = {} -- clients that do not receive a grant: their waiters are dead
 
+-- drop removes entries from the queue, and returns how many were in it.
+local function drop(entries)
+  local n = redis.call('zrem', queue, unpack(entries))
+  redis.call('zrem', alive, unpack(entries))
+  redis.call('hdel', grants, unpack(entries))
+  return n
+end
+
+-- prolong lets the queue live on after a sign of life.
+local function prolong(stale)
+  for _, each in ipairs({queue, alive, grants}) do
+    redis.call('pexpire', each, string.format('%.0f', 60000 + 10 * stale))
+  end
+end
+
 local function clientOf(entry)
   return string.sub(entry, 1, -34)
 end
 
--- over removes the queue if nobody in it is alive.
-local function over()
-  local latest = redis.call('zrange', alive, '-1', '-1')[1]
-  if latest and tonumber(redis.call('zscore', alive, latest)) > clock() then
-    return false
-  end
-  redis.call('unlink', queue, alive, grants)
-  return true
-end
-
--- front removes the dead entries at the head of the queue. It returns the first entry and for how many
--- ms it counts as alive; nothing if the queue is empty, nil and 0 if there are too many dead entries
--- for one call.
+-- front removes the dead entries at the head of the queue, and the queue if all are dead. It returns
+-- the first entry and for how many ms it counts as alive; nothing if the queue is empty, nil and 0 if
+-- there are too many dead entries for one call.
 local function front()
   while true do
     local head = redis.call('zrange', queue, '0', '0')[1]
@@ -56,10 +60,12 @@ local function front()
       return head, left
     end
     if removed >= deadBatch then
-      if over() then
-        return
+      local latest = redis.call('zrange', alive, '-1', '-1', 'withscores')[2]
+      if latest and tonumber(latest) > clock() then
+        return nil, 0
       end
-      return nil, 0
+      redis.call('unlink', queue, alive, grants)
+      return
     end
     local dead = redis.call('zrangebyscore', alive, '-inf', clock(), 'limit', '0', deadBatch)
     dead[#dead + 1] = head
@@ -68,24 +74,24 @@ local function front()
   end
 end
 
--- give makes the first of the queue hold its permits, and notifies its client. It returns how many of the free
--- permits are left then. If the server refuses the message, the owner learns of the grant when it retries.
+-- give makes the first of the queue hold its permits, and notifies its client. It returns how many
+-- permits are free then. If the server refuses the message, the owner learns of the grant when it retries.
 local function give(head, lease, free)
   drop({head}) -- lets the rest run on a server that is out of memory
   local ids, till = missing(idsOf(head)), nil
-  if #ids > 0 then
+  if ids[1] then
     till, free = hold(ids, lease)
   else
     till = untilEnd(lease, redis.call('pttl', held))
   end
   local client, receivers = clientOf(head), 0
-  if not counts or listened(clients .. client .. suffix) then
-    local message = 'grant p ' .. string.sub(head, -32) .. ' ' .. (till or '0') .. ' ' .. key
-    receivers = tell(publish, clients .. client .. suffix, message)
+  local inbox = clients .. client .. suffix
+  if counts ~= '1' or listened(inbox) then
+    receivers = tell(publish, inbox, 'grant p ' .. string.sub(head, -32) .. ' ' .. (till or '0') .. ' ' .. key)
   end
-  if receivers == 0 and counts then
+  if receivers == 0 and counts == '1' then
     gone[client] = true
-    if #ids > 0 then
+    if ids[1] then
       free = redis.call('incrby', key, redis.call('zrem', held, unpack(ids)))
     end
   end
@@ -140,4 +146,30 @@ local function pass(free, always, asker)
     ask(head, 0) -- there may be more to grant
   end
   return free, head, left
+end
+
+-- serve passes permits on that have become free. If nobody is in the queue, or strangers have their
+-- turn, the channel gets a message for listeners that do not use the queue. At that turn, waits (see
+-- queue/strangers.lua) gets one before it, so that clients of this library leave it to strangers.
+-- serve returns how many subscribers of the channel received it, 0 if the permits went to the queue.
+local function serve(free, waits)
+  if redis.call('exists', queue) == 0 then
+    redis.call('del', alive, grants) -- of a queue that is gone
+    return offer(free)
+  end
+  if free > 0 and theirTurn(strangers(channel, waits), queue) then
+    redis.call('hset', grants, '', string.format('%.0f', clock() + strangersPause))
+    if redis.call('pttl', grants) < 0 then
+      redis.call('pexpire', grants, '60000')
+    end
+    local head = front()
+    if head then
+      ask(head, strangersPause)
+    end
+    tell(publish, waits, '1')
+    return offer(free)
+  end
+  local head, dead
+  free, head, dead = pass(free, true)
+  return (head or dead) and 0 or offer(free)
 end

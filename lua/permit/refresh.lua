@@ -3,9 +3,6 @@
 --@keys (key held queue alive grants kind)...
 --@args stale publish suffix counts firstSemaphore...
 --
---   held  ids (see permit/state.lua)
---   queue, alive, grants  see permit/queue.lua
---   stale           ms for which the waiters then count as alive
 --   firstSemaphore  and on, for each: its channel, the prefix of the channels of clients, the number of
 --                   its entries in this call, and these entries
 --
@@ -15,10 +12,9 @@
 --
 -- The script gives no places. Free permits go to the front of the queue.
 --
--- Cost: about 12 commands for each semaphore, about 16 more for each waiter that is granted its
--- permits, 64 at most, and 2 for each entry; O(log w) each. Works on a server that is out of memory.
--- Idempotent.
-stale, counts = tonumber(stale), counts == '1'
+-- Cost: about 12 commands for each semaphore and 2 for each entry, and the grants; O(log w) each. Works
+-- on a server that is out of memory. Idempotent.
+stale = tonumber(stale)
 local channel, clients
 --@include permit/queue
 
@@ -37,10 +33,7 @@ local function refresh(entries, state, reply)
   if #signs > 0 then
     redis.call('zrem', alive, '') -- lets the rest run on a server that is out of memory
     redis.call('zadd', alive, unpack(signs))
-    local life = string.format('%.0f', 60000 + 10 * stale) -- from the last sign of life on
-    redis.call('pexpire', queue, life)
-    redis.call('pexpire', alive, life)
-    redis.call('pexpire', grants, life)
+    prolong(stale)
   end
   return index
 end

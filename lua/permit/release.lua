@@ -3,31 +3,17 @@
 --@keys key held note kind queue alive grants
 --@args number publish channel clients suffix counts waits firstID...
 --
---   held     ids (see permit/state.lua)
---   queue, alive, grants  see permit/queue.lua
---   firstID  and on: ids, as bytes
+--   firstID  and on: ids
 --
 -- Reply   string with a letter for each id: R released, E its lease was over, U unknown
---         error WRONGTYPE: the key is another kind of object; nothing changed; error LATCHKEY_PAST: see shared/op.lua
 --
--- A permit that has expired, but was not put back yet, becomes available too. Free permits then go to
--- the front of the queue.
+-- A permit that has expired, but was not put back yet, becomes available too.
 --
--- Cost: 1 command for each id and about 12, about 16 more for each waiter that is granted its permits,
--- 64 at most. Works on a server that is out of memory.
--- Idempotent: the operation is noted.
-counts = counts == '1'
---@include shared/op
---@include permit/serve
+-- Cost: 1 command for each id and about 12, and the grants to waiters. Works on a server that is out of
+-- memory. Idempotent: the operation is noted.
+--@include permit/queue
+--@include shared/op_once
 
-local done, past = recall()
-if done or past then
-  return past or done
-end
-local free, wrong = look()
-if wrong then
-  return wrong
-end
 local scores = redis.call('zmscore', held, unpack(ARGV, firstID))
 room()
 local report, back = {}, 0

@@ -3,25 +3,20 @@
 --@keys key held note kind queue alive grants
 --@args number n how ttl publish channel clients suffix counts waits
 --
---   held  ids (see permit/state.lua)
---   queue, alive, grants  see permit/queue.lua
 --   n     how many
 --   how   'try' if they are not set, 'set', or 'add'
 --   ttl   ms that a new semaphore lives, or ''
 --
 -- Reply   integer: 1 done by this call, 0 they were set before; nothing changed
---         error WRONGTYPE: the key is another kind of object; nothing changed
---         error LATCHKEY_RANGE <sum>: there would be fewer than 0 in all, or more than Redisson can count;
---         nothing changed; error LATCHKEY_PAST: see shared/op.lua
+--         error LATCHKEY_RANGE <sum>: there would be fewer than 0 in all, or more than Redisson can
+--         count; nothing changed
 --
--- Ids that remain of a semaphore whose number is gone count as held. New permits go to the front of
--- the queue.
+-- Ids that remain of a semaphore whose number is gone count as held.
 --
--- Cost: about 13 commands, about 16 more for each waiter that is granted its permits, 64 at most;
--- O(log p). Works on a server that is out of memory if the
--- semaphore exists. Idempotent: the operation is noted.
-n, counts = tonumber(n), counts == '1'
---@include permit/serve
+-- Cost: about 13 commands, and the grants to waiters; O(log p). Works on a server that is out of memory
+-- if the semaphore exists. Idempotent: the operation is noted.
+n = tonumber(n)
+--@include permit/queue
 --@include shared/op_once
 
 if free and how == 'try' then

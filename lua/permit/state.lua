@@ -1,11 +1,15 @@
 -- Fragment: a semaphore whose permits have ids and leases.
 --
---   key    string: number of free permits, may be negative; Redisson's
---   held   sorted set: id -> ms at which its lease ends, or the number that means
---          never; Redisson's
+--   key   string: number of free permits, may be negative; Redisson's
+--   held  sorted set: id, as bytes -> ms at which its lease ends, or the number that means never;
+--         Redisson's
 --
--- The total is the number plus the size of the set. Permits whose lease is over count as
--- available; a script that needs them puts them back in batches.
+-- The total is the number plus the size of the set. Permits whose lease is over count as available.
+-- A script that needs them puts them back in batches.
+--
+-- A lease is in ms, '' without an end. The permits of one acquisition have an entry,
+-- '<client>:<id>', with the id of the first of them, as text. An id has eight bytes of its client,
+-- four for the number of its request, two for the number of permits, and two that number them from 0.
 --@needs key held
 --@include semaphore/state
 --@include shared/clock
@@ -13,16 +17,13 @@ mine = 'permit semaphore'
 local never = 922337203685477
 local reapBatch = 64
 
--- ends is the score of a lease that begins now; '' is a lease without an end.
+-- ends is the score of a lease that begins now.
 local function ends(lease)
-  if lease == '' then
-    return string.format('%.0f', never)
-  end
-  return string.format('%.0f', clock() + tonumber(lease))
+  return string.format('%.0f', lease == '' and never or clock() + lease)
 end
 
--- untilEnd returns the ms, as text, after which a semaphore that lives for ttl ms ends with its permits, if that is
--- before the end of a lease that begins now; false if it is not.
+-- untilEnd returns the ms, as text, after which a semaphore that lives for ttl ms ends, if that is
+-- before the end of a lease that begins now; else false.
 local function untilEnd(lease, ttl)
   return ttl >= 0 and (lease == '' or ttl < tonumber(lease)) and string.format('%.0f', math.max(ttl, 1))
 end
@@ -32,18 +33,13 @@ local function lapsed(score)
   return tonumber(score) >= 0 and tonumber(score) <= clock()
 end
 
--- expired returns how many permits have expired but were not put back yet.
-local function expired()
-  return redis.call('zcount', held, 0, clock())
-end
-
 -- offer announces (semaphore/state.lua) the free permits and those that have expired.
 local function offer(free)
-  return announce(free + expired())
+  return announce(free + redis.call('zcount', held, 0, clock()))
 end
 
--- reclaim removes ids whose leases are over from the set, makes their permits available, and returns how many
--- they are. It does not create the number if nobody has set the permits.
+-- reclaim makes the permits available that some ids had, and returns how many they are. It does not
+-- create the number if nobody has set the permits.
 local function reclaim(over)
   if #over > 0 then
     redis.call('zrem', held, unpack(over))
@@ -61,9 +57,57 @@ end
 
 -- nextEnd returns the ms until the next lease ends, -1 if none does.
 local function nextEnd()
-  local first = redis.call('zrangebyscore', held, 0, '(' .. string.format('%.0f', never), 'withscores', 'limit', 0, 1)
-  if not first[2] then
-    return -1
+  local first = redis.call('zrangebyscore', held, 0, '(' .. ends(''), 'withscores', 'limit', 0, 1)[2]
+  return first and math.max(math.ceil(tonumber(first)) - clock(), 0) or -1
+end
+
+-- wanted returns how many permits an entry wants, 0 if it is damaged.
+local function wanted(entry)
+  return tonumber(string.sub(entry, -8, -5), 16) or 0
+end
+
+-- idsOf returns the ids of the permits that an entry wants.
+local function idsOf(entry)
+  local start, ids = {}, {}
+  for i = 1, 14 do
+    start[i] = tonumber(string.sub(entry, 2 * i - 34, 2 * i - 33), 16) or 0
   end
-  return math.max(math.ceil(tonumber(first[2])) - clock(), 0)
+  start = string.char(unpack(start))
+  for i = 0, wanted(entry) - 1 do
+    ids[i + 1] = start .. string.char(math.floor(i / 256), i % 256)
+  end
+  return ids
+end
+
+-- missing returns the ids among some that are not held, and how many leases it found over and reclaimed.
+local function missing(ids)
+  local absent, over = {}, {}
+  for i, score in ipairs(redis.call('zmscore', held, unpack(ids))) do
+    if score and lapsed(score) then
+      over[#over + 1] = ids[i]
+    end
+    if not score or lapsed(score) then
+      absent[#absent + 1] = ids[i]
+    end
+  end
+  return absent, reclaim(over)
+end
+
+-- hold makes ids held for a lease, and subtracts the new ones from the free permits. It returns what
+-- untilEnd does, and how many are free then, nil if no id was new.
+local function hold(ids, lease)
+  local members, score, left = {}, ends(lease), nil
+  for i, id in ipairs(ids) do
+    members[2 * i - 1], members[2 * i] = score, id
+  end
+  local new, ttl = redis.call('zadd', held, 'gt', unpack(members)), redis.call('pttl', key)
+  if new > 0 then
+    left = redis.call('incrby', key, -new) -- the command that gives them back
+  end
+  if ttl >= 0 then -- 0 in its last millisecond
+    redis.call('pexpire', held, math.max(ttl, 1))
+  else
+    redis.call('persist', held)
+  end
+  return untilEnd(lease, ttl), left
 end

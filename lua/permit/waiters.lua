@@ -3,7 +3,6 @@
 --@keys queue alive
 --@args first last
 --
---   queue, alive  see permit/queue.lua
 --   first, last   indexes of the piece
 --
 -- Reply   array of the length of the queue and, for each entry of the piece: the id of the first of

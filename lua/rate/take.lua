@@ -3,7 +3,6 @@
 --@keys key
 --@args own count longest
 --
---   key, own  see rate/read.lua
 --   count     number of requests
 --   longest   µs that they may wait
 --
@@ -11,7 +10,6 @@
 --         place of the last of them (see rate/read.lua)
 --         integer: they would have to wait for so many µs, which is too long; nothing changed
 --         error LATCHKEY_BURST n: the burst is n, so that many requests never go at once; nothing changed
---         error WRONGTYPE: the key is another kind of object; nothing changed
 --
 -- A repeated script counts the requests again, so less of the rate is used, and never more.
 --

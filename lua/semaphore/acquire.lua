@@ -3,9 +3,6 @@
 --@keys key total note kind queue calls bar
 --@args number entry keeping publish channel clients suffix counts ms ticket poll=''
 --
---   total  see semaphore/state.lua
---   queue, calls, bar, keeping  see semaphore/serve.lua
---   entry   see semaphore/serve.lua
 --   ms      '' for a single attempt, else the shortest ms of a bar
 --   ticket  of an earlier call, or ''
 --   poll    '', or the ms after which a poller polls again (see queue/poller.lua)
@@ -16,8 +13,7 @@
 --         array: refused; for the first in the queue, ms until permits that are kept for others are
 --         free, else -1; the same; the ticket; 0 in the queue, 2 not in the queue: it wants more than
 --         there are in total; and for a poller, ms after which it is to poll
---         error WRONGTYPE: the key is another kind of object; nothing changed
---         error LATCHKEY_UNSET: see semaphore/state.lua; error LATCHKEY_PAST: see shared/op.lua
+--         error LATCHKEY_UNSET: see semaphore/state.lua
 --
 -- While others wait, free permits go to the first of the queue, and not to the caller.
 --

@@ -4,8 +4,7 @@
 --@args number
 --
 -- Reply   integer: how many there were, negative for a debt
---         error WRONGTYPE: the key is another kind of object; nothing changed
---         error LATCHKEY_UNSET: see semaphore/state.lua; error LATCHKEY_PAST: see shared/op.lua
+--         error LATCHKEY_UNSET: see semaphore/state.lua
 --
 -- Cost: 5 commands. Idempotent: the operation is noted. semaphore/undo.lua gives back what it took.
 local publish, channel

@@ -9,7 +9,6 @@
 --   publish, channel  only to delete it
 --
 -- Reply   integer: 1 done, 0 there is no semaphore
---         error WRONGTYPE: the key is another kind of object; nothing changed; error LATCHKEY_PAST: see shared/op.lua
 --
 -- If it is deleted, waiters get a message and look at the semaphore again.
 --

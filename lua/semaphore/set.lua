@@ -3,17 +3,14 @@
 --@keys key total note kind queue calls bar
 --@args number n keeping publish channel clients suffix counts ttl how
 --
---   total  see semaphore/state.lua
---   queue, calls, bar, keeping  see semaphore/serve.lua
 --   n    how many; a negative number to add removes permits
 --   ttl  ms that a new semaphore lives, or ''
 --   how  'try' if they are not set, 'set', or 'add'
 --
 -- Reply   integer: 1 done by this call, 0 they were set before; nothing changed
---         error WRONGTYPE: the key is another kind of object; nothing changed
 --         error LATCHKEY_UNSET: they are set, and the total to change is not known; nothing changed
 --         error LATCHKEY_RANGE <sum>: there would be fewer than 0 in all, or more than Redisson can count;
---         nothing changed; error LATCHKEY_PAST: see shared/op.lua
+--         nothing changed
 --
 -- A change adds the difference of the totals to the available permits, which may become
 -- negative.

@@ -5,7 +5,7 @@
 --@include shared/op
 local before, over = recall()
 if before or over then
-  return over or tonumber(before)
+  return over or tonumber(before) or before
 end
 local free, wrong = look()
 if wrong then

@@ -45,13 +45,13 @@ func permitPrefix(client string) string { return strings.ReplaceAll(RecordOfClie
 // one is.
 const (
 	groupSize  = 12
-	GroupIndex = 14
+	groupIndex = 14
 )
 
 // NewPermitIDs makes ids for permits that are requested together. They begin with half of the id of
 // the client, so that others can find out which client has the permits.
 func NewPermitIDs(client string, number uint64, n int) []string {
-	var id [GroupIndex + 2 - clientBytes]byte
+	var id [groupIndex + 2 - clientBytes]byte
 	binary.BigEndian.PutUint32(id[:], uint32(number))                 //nolint:gosec // a client makes fewer at a time
 	binary.BigEndian.PutUint16(id[groupSize-clientBytes:], uint16(n)) //nolint:gosec // semaphore.MaxAtOnce at most
 	return GroupOf(permitPrefix(client) + hex.EncodeToString(id[:]))
@@ -61,12 +61,12 @@ func NewPermitIDs(client string, number uint64, n int) []string {
 // returns nil if the id is not of that form.
 func GroupOf(id string) []string {
 	raw, err := hex.DecodeString(id)
-	if err != nil || len(raw) != GroupIndex+2 {
+	if err != nil || len(raw) != groupIndex+2 {
 		return nil
 	}
 	all := make([]string, binary.BigEndian.Uint16(raw[groupSize:]))
 	for i := range all {
-		binary.BigEndian.PutUint16(raw[GroupIndex:], uint16(i)) //nolint:gosec // there are fewer
+		binary.BigEndian.PutUint16(raw[groupIndex:], uint16(i)) //nolint:gosec // there are fewer
 		all[i] = hex.EncodeToString(raw)
 	}
 	return all

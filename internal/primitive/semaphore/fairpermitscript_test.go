@@ -43,7 +43,7 @@ func (s fairPermitScripts) entry(n int) string {
 
 func (s fairPermitScripts) acquire(entry, stale, ticket, grant string) any {
 	return testredis.RunScript(s.c, script.PermitAcquire, s.lock.Names.FairPermitKeys(), entry, "30000", stale, ticket, grant, "",
-		"PUBLISH", s.lock.Names.Channel, "latchkey:{", "}", "0", identity.RawID(entry[len(semClient)+1:])[:identity.GroupIndex])
+		"PUBLISH", s.lock.Names.Channel, "latchkey:{", "}", "0")
 }
 
 func (s fairPermitScripts) queue() []string {

@@ -48,7 +48,6 @@ func (p Attempts) AcquireCall(a *acquire.Acquisition, _, _ int) script.Call {
 		EntryOf(o), permitLeaseText(a), stale, ticket, grant, awaits, o.Client.Publish, o.Names.Channel,
 	}
 	args = o.Client.Inbox.ChannelArgs(args, o.Names.Key)
-	args = append(args, identity.RawID(o.Wire)[:identity.GroupIndex])
 	return script.NewCall(script.PermitAcquire, permitKeys(o.Names, a.Permanent, o.Wire), args...)
 }
 

@@ -60,7 +60,6 @@ func (p pool) queueDead() {
 	id := identity.NewPermitIDs(dead, p.Client.Number(), 1)[0]
 	args := p.Client.Inbox.ChannelArgs(
 		[]string{dead + ":" + id, "30000", "600000", "", "5000", "", "PUBLISH", p.Names.Channel}, p.Names.Key)
-	args = append(args, identity.RawID(id)[:identity.GroupIndex])
 	require.IsType(p.t, []any{}, testredis.RunScript(p.Client, script.PermitAcquire, p.Names.FairPermitKeys(), args...))
 }
 
