@@ -8,8 +8,8 @@
 --   poll    '', or the ms after which a poller polls again (see queue/poller.lua)
 --
 -- Reply   status OK: acquired
---         array: refused, single attempt; -1; how many permits are available, and how many there are in
---         total, -1 if that is not known
+--         array: refused, single attempt; -1; how many permits are available, and how many there are
+--         in total, -1 if that is not known
 --         array: refused; for the first in the queue, ms until permits that are kept for others are
 --         free, else -1; the same; the ticket; 0 in the queue, 2 not in the queue: it wants more than
 --         there are in total; and for a poller, ms after which it is to poll
@@ -17,10 +17,10 @@
 --
 -- While others wait, free permits go to the first of the queue, and not to the caller.
 --
--- Cost: 8 commands if nobody waits, about 20 to join the queue, 4 more for a poller; O(log w) in those that wait.
--- Each call of another client adds 5, for 64 at most. Idempotent: the operation is noted, and an entry is in the
--- queue only once.
-keeping, counts, ms = tonumber(keeping), counts == '1', tonumber(ms)
+-- Cost: 8 commands if nobody waits, about 20 to join the queue, 4 more for a poller, and the calls of
+-- others; O(log w) in those that wait. Idempotent: the operation is noted, and an entry is in the queue
+-- only once.
+ms = tonumber(ms)
 --@include shared/op
 --@include semaphore/state
 
@@ -63,8 +63,8 @@ end
 --@include semaphore/serve
 local poller = pollTime(entry)
 
--- join puts the entry into the queue, with the ticket that its client knows, even if a late copy has put
--- it back with another. It returns the ticket if the entry was not there.
+-- join puts the entry into the queue, with the ticket that its client knows, even if a late copy has
+-- put it back with another. It returns the ticket if the entry was not there.
 local function join()
   clock()
   local since = ticket == '' and moment or ticket

@@ -5,7 +5,7 @@
 --
 --   n      how many
 --   how    'release' or 'release if set'
---   short  '1' if strangers have had more permits than the caller: see semaphore/offer.lua
+--   short  '1' if strangers have had more permits than the caller: see offer
 --
 -- Reply   integer: 0 nobody has set the permits; nothing changed; else done, and 1 more than there are
 --         strangers, while others are in the queue
@@ -13,10 +13,10 @@
 --
 -- A counter that does not exist is created, unless how forbids it.
 --
--- Cost: at most 14 commands, and 5 for each client that is called, 64 at most. Works on a server that is out
--- of memory. Idempotent: the operation is noted.
-n, keeping, counts = tonumber(n), tonumber(keeping), counts == '1'
---@include semaphore/offer
+-- Cost: at most 14 commands, and the calls. Works on a server that is out of memory. Idempotent: the
+-- operation is noted.
+n = tonumber(n)
+--@include semaphore/serve
 --@include shared/op_once
 
 if not free and how == 'release if set' then
@@ -32,12 +32,9 @@ local now = redis.call('incrby', key, n)
 if not free then
   markKind('')
   redis.call('del', total) -- of a semaphore that has gone
-end
-if not free then
   announce(now) -- also to those that are not in the queue
-  --@include semaphore/serve
   pcall(serve, now)
   return 1
 end
-local sound, strangers = pcall(offer, now, short == '1') -- what fails leaves the permits free
-return 1 + (sound and strangers or 0)
+local sound, listening = pcall(offer, now, waits, short == '1') -- what fails leaves the permits free
+return 1 + (sound and listening or 0)

@@ -1,25 +1,25 @@
 -- Fragment: the queue of a semaphore whose permits have neither ids nor leases.
 --
+--   queue    sorted set: entry -> since when it waits, in µs: its ticket
+--   calls    sorted set: entry that was called -> ms until which permits are kept for it
+--   bar      string '<ms> <entry>': a large request that others may not overtake: see openBar
+--   entry    '<client>:<number of the operation> <permits>'; used for one wait
 --   keeping  ms for which permits are kept for a client that was called
 --
---   queue  sorted set: entry -> since when it waits, in µs: its ticket
---   calls  sorted set: entry that was called -> ms until which permits are kept for it
---   bar    string '<ms> <entry>': a large request that others may not overtake: see openBar
---
--- An entry is '<client>:<number of the operation> <permits>'. It is used for one wait.
---
--- Nothing is given to a client before it takes it, so no permit is lost with a message or a client. The
--- script that finds permits free calls the first entry for which they suffice: it takes the entry out of the
--- queue, keeps the permits for it for a moment, and sends to its client
+-- Nothing is given to a client before it takes it, so no permit is lost with a message or a client.
+-- The script that finds permits free calls the first entry for which they suffice, 64 entries at most:
+-- it takes the entry out of the queue, keeps the permits for it for a moment, and sends to its client
 --
 --   "call <permits> <client>:<number of the operation> <key>"
 --
--- A client that comes too late gets its place back by its ticket.
---@needs key total queue calls bar keeping publish clients suffix counts
+-- A client that comes too late gets its place back by its ticket. A call costs 5 commands.
+--@needs key total queue calls bar keeping publish channel clients suffix counts
 --@include shared/clock
 --@include semaphore/state
 --@include shared/listened
 --@include queue/poller
+--@include queue/strangers
+keeping = tonumber(keeping)
 local callsAtOnce, passedAtOnce = 64, 64
 local longestBar = 60000
 
@@ -30,8 +30,8 @@ end
 
 local keptFor = -1 -- ms until the first of the permits that serve has found kept are free, -1 if it found none
 
--- kept returns how many permits are kept for those that were called. A mark too far in the future was
--- made before the clock of the server was set back, and is over too.
+-- kept returns how many permits are kept for those that were called. A time too far in the future is
+-- from before the clock of the server was set back, and is over too.
 local function kept()
   local sum, over, all = 0, false, redis.call('zrange', calls, '0', '-1', 'withscores')
   for i = 1, #all, 2 do
@@ -68,7 +68,7 @@ local function reach(entry, word, n)
   if name == '' then
     return false
   end
-  return tell(publish, to, string.format('%s %d %s %s', word, n, name, key)) ~= 0 or not counts
+  return tell(publish, to, string.format('%s %d %s %s', word, n, name, key)) ~= 0 or counts ~= '1'
 end
 
 -- pollTime returns the member of the queue that says when the client of an entry polls.
@@ -87,10 +87,10 @@ local function barred()
   return entry, ms and redis.call('pttl', bar) > tonumber(ms)
 end
 
--- openBar keeps others from overtaking the first entry, which wants more permits than are free. A bar is up
--- for ms, or half of the time for which the entry has waited, and is then down for as long. So a request that
--- can never be satisfied takes permits from others for half of the time, and a large request gets them when a
--- bar is longer than the others use them.
+-- openBar keeps others from overtaking the first entry, which wants more permits than are free. A bar
+-- is up for ms, or half of the time for which the entry has waited, and is then down for as long. So a
+-- request that can never be satisfied takes permits from others for half of the time, and a large
+-- request gets them when a bar is longer than the others use them.
 local function openBar(entry, ms, ticket)
   local waited = clock() - tonumber(ticket) / 1000
   ms = math.max(ms, math.min(waited / 2, longestBar))
@@ -104,12 +104,14 @@ local function closeBar(entry)
   end
 end
 
--- serve calls those in the queue for which the free permits suffice, in their order, up to the asker: it
--- returns true if the asker may take its permits. An entry that wants more than there are in all is dropped.
--- Another one that wants too many is passed over, unless its bar is up. If it is the first and no bar is
--- remembered, its client is told to ask, which opens one. A client that is gone holds up nobody: its bar is
--- closed. A poller that is not about to poll is passed over. first is the first entry, if the caller knows it.
--- serve also returns how many permits are left that nobody in the queue has been called for.
+-- serve calls those in the queue for which the free permits suffice, in their order, up to the asker. It
+-- returns whether the asker may take its permits, and how many permits are left that nobody in the queue
+-- has been called for. first is the first entry, if the caller knows it.
+--
+-- An entry that wants more than there are in all is dropped. Another one that wants too many is passed
+-- over, unless its bar is up. If it is the first and no bar is remembered, its client is told to ask,
+-- which opens one. A client that is gone holds up nobody: its bar is closed. A poller that is not about
+-- to poll is passed over.
 local function serve(free, asker, first)
   local spare, called, passed = free > 0 and free - kept() or 0, 0, 0
   local entries, at, all, of, up = {first}, 0, nil, nil, nil
@@ -131,7 +133,7 @@ local function serve(free, asker, first)
         return true, spare
       end
       local reached, polls = reach(entry, 'call', n), nil
-      if not reached or not counts then
+      if not reached or counts ~= '1' then
         polls = whenPolls(entry)
       end
       if polls == false then
@@ -148,7 +150,7 @@ local function serve(free, asker, first)
     elseif n < 1 or n > all then
       redis.call('zrem', queue, entry)
     elseif of == entry and up then
-      if entry == asker or not counts or listened(inbox(entry)) or whenPolls(entry) ~= nil then
+      if entry == asker or counts ~= '1' or listened(inbox(entry)) or whenPolls(entry) ~= nil then
         return false, spare
       end
       redis.call('zrem', queue, entry)
@@ -161,4 +163,38 @@ local function serve(free, asker, first)
     end
   end
   return asker ~= nil and passed == passedAtOnce and wanted(asker) <= spare, spare
+end
+
+-- tellStrangers announces permits. Clients of this library ignore a message on channel after one on
+-- waits: see queue/strangers.lua.
+local function tellStrangers(permits, waits)
+  tell(publish, waits, '1')
+  announce(permits)
+end
+
+-- offer lets others have the free permits. If nobody is in the queue, all that listen on channel get a
+-- message. Otherwise one permit is kept for strangers for a moment if it is their turn, and they get a
+-- message, also if permits are left when the queue has been served, because they do not poll. If short is
+-- true, they have no turn. offer returns how many strangers listen, 0 if nobody is in the queue.
+local function offer(free, waits, short)
+  local first = free > 0 and redis.call('zrange', queue, '0', '0')[1]
+  if not first then
+    announce(free)
+    return 0
+  end
+  local strangersPause, n = 1, strangers(channel, waits)
+  local turn = not short and theirTurn(n, queue)
+  if turn then
+    keep('strangers 1', math.min(strangersPause, keeping))
+    tellStrangers(free, waits)
+    while first and not reach(first, 'ask', strangersPause) and whenPolls(first) == nil do
+      redis.call('zrem', queue, first)
+      first = redis.call('zrange', queue, '0', '0')[1]
+    end
+  end
+  local _, spare = serve(free, nil, first)
+  if spare > 0 and not turn then
+    tellStrangers(spare, waits)
+  end
+  return n
 end

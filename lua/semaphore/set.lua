@@ -9,15 +9,14 @@
 --
 -- Reply   integer: 1 done by this call, 0 they were set before; nothing changed
 --         error LATCHKEY_UNSET: they are set, and the total to change is not known; nothing changed
---         error LATCHKEY_RANGE <sum>: there would be fewer than 0 in all, or more than Redisson can count;
---         nothing changed
+--         error LATCHKEY_RANGE <sum>: there would be fewer than 0 in all, or more than Redisson can
+--         count; nothing changed
 --
--- A change adds the difference of the totals to the available permits, which may become
--- negative.
+-- A change adds the difference of the totals to the available permits, which may become negative.
 --
--- Cost: at most 13 commands, and 5 for each client that is called, 64 at most. Works on a server that is out of
--- memory. Idempotent: the operation is noted.
-n, keeping, counts = tonumber(n), tonumber(keeping), counts == '1'
+-- Cost: at most 13 commands, and the calls. Works on a server that is out of memory. Idempotent: the
+-- operation is noted.
+n = tonumber(n)
 --@include semaphore/serve
 --@include shared/op_once
 

@@ -14,20 +14,16 @@ local mine = 'semaphore'
 --@include shared/tell
 --@include shared/number_kind
 
--- look returns how many permits are available, nil if nobody has set them. Another kind of object, or
--- a value that the server cannot add to, is an error, which look returns instead of raising it:
--- some scripts have more to do.
+-- look returns how many permits are available, nil if nobody has set them. The second result is an
+-- error if it is another kind of object, or a value that the server cannot add to.
 local function look()
   local value = redis.pcall('get', key)
   if type(value) == 'table' then
     return nil, value
   end
   local wrong = otherKind(value)
-  if wrong then
+  if wrong or not value then
     return nil, wrong
-  end
-  if not value then
-    return
   end
   local n = numberIn(value)
   if not n then
@@ -36,8 +32,8 @@ local function look()
   return n
 end
 
--- outOfRange returns an error if a change by n would lead to a sum that is not possible: of all permits, or, if
--- their number is not known, of those that are available. A number that Redisson made negative may rise.
+-- outOfRange returns an error if a change by n would lead to a sum that is not possible: of all permits,
+-- if total is true, else of those available. A number that Redisson made negative may rise.
 local function outOfRange(sum, n, total)
   if sum > most or sum < (total and 0 or -most) and n < 0 then
     return redis.error_reply(string.format('LATCHKEY_RANGE %.0f', sum))
@@ -49,11 +45,8 @@ local function unset()
   return redis.error_reply('LATCHKEY_UNSET nobody has set the permits')
 end
 
--- announce tells the waiters how many permits are available. It sends positive numbers only:
--- others would be an error in the listeners of Redisson.
+-- announce tells the waiters how many permits are available. It sends positive numbers only: others
+-- would be an error in the listeners of Redisson. It returns how many subscribers there are.
 local function announce(n)
-  if n > 0 then
-    return tell(publish, channel, string.format('%.0f', n))
-  end
-  return 0
+  return n > 0 and tell(publish, channel, string.format('%.0f', n)) or 0
 end

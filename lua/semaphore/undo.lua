@@ -10,12 +10,10 @@
 --         error WRONGTYPE: the key is another kind of object, to which nothing can be
 --         given back; a late copy still does nothing
 --
--- Cost: at most 16 commands, and 5 for each client that is called. Works on a server that is out of
--- memory. Idempotent: the note says that the operation was given up.
-keeping, counts = tonumber(keeping), counts == '1'
+-- Cost: at most 16 commands, and the calls. Works on a server that is out of memory. Idempotent: the
+-- note says that the operation was given up.
 --@include shared/op
 --@include semaphore/serve
---@include semaphore/offer
 
 local done, past
 if number ~= '' then
@@ -37,6 +35,6 @@ if not free then
   return wrong or 0
 end
 if waited or back > 0 then
-  pcall(offer, free)
+  pcall(offer, free, waits)
 end
 return back
