@@ -69,7 +69,7 @@ func (p *barrierParty) comeBack(fate int) {
 	p.m.w.send(p.arrival, fate)
 }
 
-// returned is the reference of lua/barrier/return.lua.
+// returned is the reference of lua/barrier/look.lua for a party that arrives.
 func (m *barrierModel) returned(number int64, party string) any {
 	m.sync()
 	if m.open == nil || m.open.number != number {

@@ -3,27 +3,22 @@
 --@keys key waiting past note
 --@args number party wanted lease publish channel over wantedStage
 --
---   party        a name that is used once
 --   wanted       number of parties
 --   over         the last generation that this client knows to be over, or 0
 --   wantedStage  enter for the first arrival of a Do, '' for an Await
 --
--- Reply   list of strings: how, who, generation, index, ms until the first lease ends or
---         -1 (see barrier/state.lua). The index counts the arrivals of the generation from
---         0. The last arrival completes the generation: done. busy: the parties of a Do run
---         their functions; the arrival is not counted, and may be tried again when the
---         generation is over
+-- Reply   list of strings (see barrier/state.lua). The index counts the arrivals of the generation from
+--         0. The last arrival completes the generation: done. busy: the parties of a Do run their
+--         functions; the arrival is not counted, and may be tried again when the generation is over
 --         error LATCHKEY_PARTIES n: the barrier has n parties; the arrival is not counted
---         error LATCHKEY_MIXED: some parties of the generation call Do and others Await; the
---         arrival is not counted
+--         error LATCHKEY_MIXED: some parties call Do and others Await; the arrival is not counted
 --
 -- The first arrival begins a generation. The waiting parties get a message when the generation
 -- ends, and when a party arrives whose lease ends before theirs. A generation that is still in
 -- progress here, but that this client knows to be over, is lost: a failover brought it back.
 --
--- Cost: at most 18 commands, 19 if it begins the second generation of a Do, 29 if it finds that a
--- party has crashed; O(log n) for n waiting parties. Idempotent: the operation is noted, and a
--- retry extends the lease of a party that still waits.
+-- Cost: at most 19 commands, 30 if it finds that a party has crashed; O(log n) for n waiting parties.
+-- Idempotent: the operation is noted, and a retry extends the lease of a party that still waits.
 wanted, over = tonumber(wanted), tonumber(over)
 --@include shared/op
 --@include barrier/state

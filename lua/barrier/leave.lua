@@ -7,9 +7,9 @@
 --   from          generation, '' if the outcome of the arrival is unknown
 --   why           left, timeout or closed
 --
--- Reply   list of strings, as in barrier/arrive.lua. If from names the generation, in place of the
---         index how many parties had arrived when this one broke it, else empty. If the arrival was
---         not executed, it never will be, and the reply says that this party ended the generation.
+-- Reply   list of strings (see barrier/state.lua). If from names the generation, in place of the index
+--         how many parties had arrived when this one broke it, else empty. If the arrival was not
+--         executed, it never will be, and the reply says that this party ended the generation.
 --
 -- If from is the first generation of a Do, and is complete, the party leaves the second one.
 --

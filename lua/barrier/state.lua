@@ -5,10 +5,10 @@
 --              parties     number of parties that complete a generation
 --              arrived     number of parties that have arrived; 0 when the generation is over
 --              stage       enter or run: the generation is the first or the second of a Do
---   waiting  sorted set: party -> ms at which its lease ends; the parties of the generation. In
---            the stage run also "returned <party>" -> inf for each party that has arrived
---   past     sorted set: "<generation> <how it ended> <who ended it>" -> generation; the last
---            generations
+--   waiting  sorted set: party -> ms at which its lease ends; the parties of the generation. In the
+--            stage run also "returned <party>" -> inf for each party that has arrived
+--   past     sorted set: "<generation> <how it ended> <who ended it>" -> generation; the last ones
+--   party    a name that is used once
 --
 -- A party that leaves a generation breaks it. So the number of arrivals equals the number of
 -- waiting parties, and it is the index of the next arrival.
@@ -21,10 +21,13 @@
 --
 --   done     all parties have arrived
 --   crashed  the lease of the party ended
---   left, timeout, closed  the party gave up: its context was canceled, its time
---            was over, its client was closed
+--   left, timeout, closed  the party gave up: its context was canceled, its time was over, its client
+--            was closed
 --   reset    by Reset
---   lost     the server lost it, or forgot its outcome
+--   lost     the server lost it, or forgot its outcome, or does not know one of its parties
+--
+-- A script replies about an arrival with a list of strings: how the generation ended, or waiting; the
+-- party that ended it; the generation; an index; the ms until the first lease ends, or -1.
 --@needs key waiting past publish channel
 --@include shared/tell
 --@include shared/clock
@@ -39,7 +42,7 @@ end
 
 -- leaseEnd is the score of a lease that begins now.
 local function leaseEnd(lease)
-  return integer(clock() + tonumber(lease))
+  return integer(clock() + lease)
 end
 
 -- outlive keeps a key for a while after the end of a lease that begins now.
@@ -75,9 +78,7 @@ local function finish(how, who)
   redis.call('del', waiting) -- lets the rest run on a server that is out of memory
   record(how, who)
   redis.call('hset', key, 'arrived', '0')
-  if stage ~= '' then
-    redis.call('hdel', key, 'stage')
-  end
+  redis.call('hdel', key, 'stage')
   redis.call('pexpire', key, remembered)
   arrived, stage = 0, ''
   tell(publish, channel, how == 'done' and '1' or '0')
@@ -99,13 +100,11 @@ local function sync()
   if wrong or not open() then
     return wrong
   end
+  local over = redis.call('zrangebyscore', waiting, '-inf', clock(), 'limit', 0, 1)[1]
   if redis.call('zcard', waiting) ~= arrived + (stage == 'run' and parties or 0) then
     finish('lost')
-    return
-  end
-  local over = redis.call('zrangebyscore', waiting, '-inf', clock(), 'limit', 0, 1)
-  if over[1] then
-    finish('crashed', over[1])
+  elseif over then
+    finish('crashed', over)
   end
 end
 
@@ -115,10 +114,9 @@ local function untilFirstEnd()
   return math.max(0, tonumber(first[2]) - clock())
 end
 
--- fate returns the outcome of a generation (waiting, or how it ended), the party that broke it or
--- the second generation of a Do, and the ms until the first lease ends in the generation, or in the
--- second one. It returns -1 ms if that is over too. A generation that is not remembered is lost:
--- this server never had it, or has forgotten it.
+-- fate returns the outcome of a generation, the party that broke it or the second generation of a Do,
+-- and the ms until the first lease ends in the generation, or in the second one; -1 if that is over
+-- too. A generation that is not remembered is lost.
 local function fate(number)
   if open() and number == integer(generation) then
     return 'waiting', '', untilFirstEnd()
@@ -129,10 +127,7 @@ local function fate(number)
     return 'lost', '', -1
   end
   local how, who = string.match(ended, '^%d+ (%a+) (.*)$')
-  if stage == 'run' and who == integer(generation) then
-    return how, who, untilFirstEnd()
-  end
-  return how, who, -1
+  return how, who, stage == 'run' and who == integer(generation) and untilFirstEnd() or -1
 end
 
 -- report returns the reply about an arrival.

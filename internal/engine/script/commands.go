@@ -57,7 +57,6 @@ var (
 	ElectionAnnounce  = loadScript("election/announce").Guarded()
 	ElectionRetire    = loadScript("election/retire").Guarded().Reserved()
 	BarrierArrive     = loadScript("barrier/arrive").Guarded()
-	BarrierReturn     = loadScript("barrier/return").Guarded().Reserved()
 	BarrierLook       = loadScript("barrier/look").Guarded().Reserved()
 	BarrierLeave      = loadScript("barrier/leave").Guarded().Reserved()
 	BarrierRenew      = loadScript("barrier/renew").Reserved()

@@ -145,6 +145,6 @@ func (r returningParty) Attempt(ctx context.Context, _ int) (time.Duration, erro
 
 // Returning returns the command with which the party arrives in the second generation.
 func (p *Party) Returning() script.Call {
-	return script.NewCall(script.BarrierReturn, p.All(),
-		p.View.Generation, p.Ownership.Wire, p.Client.Publish, p.Names.Channel)
+	return script.NewCall(script.BarrierLook, p.All(),
+		p.View.Generation, p.Ownership.Wire, p.Client.Publish, p.Names.Channel, "1")
 }
