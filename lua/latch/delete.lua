@@ -8,12 +8,10 @@
 -- Reply   integer: 1 it is deleted, 0 there was no latch
 --         -1 another round has begun; nothing changed
 --
--- Waiters get a message and look at the latch again. Redisson's own message would leave the
--- waiters of Redisson asleep.
+-- Waiters look at the latch again, those of Redisson too, which Redisson's own message would leave asleep.
 --
--- Cost: at most 16 commands, 34 if Redisson or time has changed the latch. Works on a
--- server that is out of memory. Idempotent: the operation is noted.
---@include shared/tell
+-- Cost: at most 16 commands, 34 if Redisson or time has changed the latch. Works on a server that is out
+-- of memory. Idempotent: the operation is noted.
 --@include latch/state
 --@include shared/op_once
 
@@ -22,8 +20,8 @@ if round ~= which then
   return -1
 end
 room()
-local there = (state == 'set' or state == 'open') and 1 or 0
 local closed = state == 'set'
+local there = (closed or state == 'open') and 1 or 0
 redis.call('del', key, kind)
 if closed then
   finish('deleted')

@@ -7,15 +7,12 @@
 --   n     the count, at least 1
 --   ttl   ms after which the latch expires, or ''
 --
--- Reply   integer: 1 set by this call, 0 it is closed, or somebody has set it since;
---         nothing changed
+-- Reply   integer: 1 set by this call, 0 it is closed, or somebody has set it since; nothing changed
 --
--- Because the caller names the last round, a copy that is executed late cannot begin a round
--- that nobody wants any more.
+-- Because the caller names the last round, a late copy cannot begin a round that nobody wants any more.
 --
--- Cost: at most 18 commands, 26 if Redisson or time has changed the latch. Idempotent: the
--- operation is noted.
---@include shared/tell
+-- Cost: at most 18 commands, 26 if Redisson or time has changed the latch. Idempotent: the operation is
+-- noted.
 --@include latch/state
 --@include shared/op_once
 

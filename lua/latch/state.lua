@@ -8,16 +8,17 @@
 --            past   the last rounds that are over, in order
 --            gone   those among the last rounds that ended before they opened
 --   done   set: participants that have counted in this round
---   kind   see shared/number_kind.lua; of a latch that this library has set, for as long as it is closed or open
+--   kind   of a latch that this library has set, for as long as it is closed or open
 --
--- A round ends when the count reaches zero, or when the latch is deleted or expires. The
--- hash remains so that waiters of the round learn the outcome, even if another round has
--- begun. If the latch was deleted or has expired, the hash remains only for a while.
+-- A round ends when the count reaches zero, or when the latch is deleted or expires. The hash remains,
+-- for a while only if the latch was deleted or has expired, so that waiters of the round learn the
+-- outcome, even if another round has begun.
 --@needs key latch done kind
 local remembered = 600000 -- ms
 local rounds = 8 -- in past and in gone
 
 local mine = 'latch'
+--@include shared/tell
 --@include shared/number_kind
 --@include shared/clock
 
@@ -83,13 +84,12 @@ local function finish(how)
   redis.call('del', done)
 end
 
--- overdue returns how a round with an expiry was ended by something other than its own
--- last count, nil if it was not. Redisson may have set the next count since: its key has
--- no expiry. In the last millisecond of a round its own key still exists.
+-- overdue returns how a round with an expiry was ended by something other than its own last count, nil
+-- if it was not. Redisson may have set the next count since: its key has no expiry. In the last
+-- millisecond of a round its own key still exists.
 local function overdue(value)
-  local late = clock() >= ends
   local ttl = value and redis.call('pttl', key) or -2
-  if late and ttl ~= 0 then
+  if clock() >= ends and ttl ~= 0 then
     return 'expired'
   elseif ttl == -1 then
     return 'open' -- counted down or deleted: the keys do not show which
@@ -102,8 +102,8 @@ local function expiry()
   return ttl >= 0 and at + ttl or nil
 end
 
--- look reads the state, and notes what Redisson or time has done to it. It returns the count. Another
--- kind of object is an error, its second result.
+-- look reads the state, and notes what Redisson or time has done to it. It returns the count. The second
+-- result is an error if it is another kind of object.
 local function look()
   local value = redis.call('get', key)
   left = numberIn(value or '0')
@@ -137,35 +137,24 @@ local function look()
   return left
 end
 
--- fate returns the outcome of a round: closed, open or gone. A round that is neither remembered
--- nor older than the remembered ones is gone: a failover lost it, or all data was lost since.
+-- fate returns the outcome of a round: closed, open or gone. A round that is neither remembered nor older
+-- than the remembered ones is gone: a failover lost it, or all data was lost since.
 local function fate(which)
   if which == round and state == 'set' then
     return 'closed'
   end
-  if listed(gone, which) then
-    return 'gone'
-  end
-  if listed(past, which) or words(past) == rounds and tonumber(which) < tonumber(string.match(past, '%d+')) then
-    return 'open'
-  end
-  return 'gone'
+  local older = words(past) == rounds and tonumber(which) < tonumber(string.match(past, '%d+'))
+  return not listed(gone, which) and (listed(past, which) or older) and 'open' or 'gone'
 end
 
--- following returns the first remembered round after the given one, if any. If a failover
--- lost the given round, all remembered rounds came before it, and only a closed round can
--- follow.
+-- following returns the first remembered round after the given one, if any. If a failover lost the given
+-- round, all remembered rounds came before it, and only a closed round can follow.
 local function following(which)
   local last = tonumber(which)
-  if last > tonumber(round) then
-    return state == 'set' and round or nil
-  end
   for each in string.gmatch(past, '%d+') do
-    if tonumber(each) > last then
+    if tonumber(each) > last and last <= tonumber(round) then
       return each
     end
   end
-  if state == 'set' and tonumber(round) > last then
-    return round
-  end
+  return state == 'set' and tonumber(round) ~= last and round or nil
 end

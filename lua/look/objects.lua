@@ -72,10 +72,10 @@ end
 
 -- barrier describes a hash if it is a barrier (see barrier/state.lua).
 local function barrier(key, tag, size)
-  if size > 4 or not text('hget', key, 'generation') or not text('hget', key, 'arrived') then
+  local arrived = size <= 4 and text('hget', key, 'generation') and tonumber(text('hget', key, 'arrived') or nil)
+  if not arrived then
     return false
   end
-  local arrived = tonumber(text('hget', key, 'arrived') or 0) or 0
   local listen = listening('latchkey_barrier:' .. tag)
   return {'hash', redis.call('pttl', key), false, redis.call('hgetall', key), size, arrived, listen}
 end
@@ -148,18 +148,15 @@ for at = 1, #KEYS, each do
   if each > 1 then
     token, queue, fair, writers, total, ids, latch, line, numeral, plain = unpack(KEYS, at + 1, at + 10)
   end
-  local kind = redis.call('type', key)['ok']
+  local kind, found = redis.call('type', key)['ok'], false
   local tag = string.find(key, '{', 1, true) and key or '{' .. key .. '}'
-  local found = false
   if kind == 'hash' then
     found = lock(key, tag, token, queue, fair, writers)
   elseif kind == 'string' and redis.call('strlen', key) <= 1024 then
     local value = redis.call('get', key)
-    if not value then
-      found = false
-    elseif #value <= 20 and string.find(value, '^-?%d+$') then
+    if value and #value <= 20 and string.find(value, '^-?%d+$') then
       found = count(key, tag, value, total, ids, latch, line, numeral, plain)
-    else
+    elseif value then
       local waiting, listen = queued(queue), listening('redisson_lock__channel:' .. tag)
       found = {kind, redis.call('pttl', key), false, {value}, 0, waiting, listen}
     end

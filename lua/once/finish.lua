@@ -20,9 +20,9 @@ if there[1] ~= token or not (there[2] or there[3]) then
   if there[1] and there[3] then
     redis.call('del', key)
     tell(publish, channel)
-    return false
+  else
+    --@include shared/only_master
   end
-  --@include shared/only_master
   return false
 end
 if there[3] then
