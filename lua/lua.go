@@ -37,7 +37,8 @@
 //	counted, counts   '1' if the server reports the number of all receivers of a message
 //	queueName         name of the queue: if the key in its place is another one, it was left out
 //
-// Two errors that many scripts reply mean the same in all, and their headers do not repeat them:
+// A full server is one that is out of memory, and runs no command that may need more. Two errors that
+// many scripts reply mean the same in all, and headers do not repeat them:
 //
 //	WRONGTYPE         a key is of another kind of object; nothing changed
 //	LATCHKEY_PAST     the operation, which counts once, is over; nothing changed: see shared/op.lua

@@ -17,8 +17,8 @@
 -- ends, and when a party arrives whose lease ends before theirs. A generation that is still in
 -- progress here, but that this client knows to be over, is lost: a failover brought it back.
 --
--- Cost: at most 19 commands, 30 if it finds that a party has crashed; O(log n) for n waiting parties.
--- Idempotent: the operation is noted, and a retry extends the lease of a party that still waits.
+-- Cost: at most 19 commands, 30 if it finds that a party has crashed; O(log n) for n waiting
+-- parties. Idempotent: the operation is noted, and a retry extends the lease of a party.
 wanted, over = tonumber(wanted), tonumber(over)
 --@include shared/op
 --@include barrier/state

@@ -9,8 +9,8 @@
 --         remaining ms of its lease, and 1 if it runs its function, else 0; in the order in
 --         which the leases end
 --
--- Cost: at most 5 commands, and one for each of m listed parties in the stage run; O(m log n). Changes
--- nothing: a generation with a crashed party is reported unchanged until a script breaks it.
+-- Cost: at most 5 commands, and one for each of m listed parties in the stage run; O(m log n).
+-- Changes nothing: a generation with a crashed party stays until a script breaks it.
 local past, publish, channel
 --@include barrier/state
 local wrong = read()

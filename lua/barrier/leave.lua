@@ -13,8 +13,8 @@
 --
 -- If from is the first generation of a Do, and is complete, the party leaves the second one.
 --
--- Cost: at most 18 commands; O(log n). Works on a server that is out of memory. Idempotent:
--- a party leaves only once.
+-- Cost: at most 18 commands; O(log n). Works on a full server. Idempotent: a party leaves only
+-- once.
 --@include shared/op
 --@include barrier/state
 

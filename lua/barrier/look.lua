@@ -10,12 +10,11 @@
 --
 -- Reply   list of strings (see barrier/state.lua); the index is empty
 --
--- The last arrival completes the generation. This script breaks a generation if one of its parties has
--- crashed, or if the generation does not know the party: a failover lost that arrival, and all would
--- wait for it.
+-- The last arrival completes the generation. This script breaks a generation if one of its parties
+-- has crashed, or if the generation does not know the party: a failover lost that arrival.
 --
--- Cost: at most 7 commands, 19 if it ends the generation; O(log n). Works on a server that is out of
--- memory. Idempotent: each party arrives once, and a late copy changes nothing.
+-- Cost: at most 7 commands, 19 if it ends the generation; O(log n). Works on a full server.
+-- Idempotent: each party arrives once, and a late copy changes nothing.
 --@include barrier/state
 local wrong = sync()
 if wrong then
@@ -27,7 +26,7 @@ end
 if not redis.call('zscore', waiting, party) then
   finish('lost')
 elseif arrives == '1' and not redis.call('zscore', waiting, returned(party)) then
-  redis.call('zrem', waiting, '') -- lets the rest run on a server that is out of memory
+  redis.call('zrem', waiting, '') -- lets the rest run on a full server
   redis.call('zadd', waiting, 'inf', returned(party))
   arrived = arrived + 1
   redis.call('hset', key, 'arrived', integer(arrived))

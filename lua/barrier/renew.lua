@@ -7,13 +7,13 @@
 --
 -- A renewal never brings a party back and never shortens its lease.
 --
--- Cost: 6 commands for each party; O(log n). Works on a server that is out of memory, because
--- updating an existing member needs no memory. Idempotent.
+-- Cost: 6 commands for each party; O(log n). Works on a full server, because updating an existing
+-- member needs no memory. Idempotent.
 local past, publish, channel
 --@include barrier/state
 
 if KEYS[2] then
-  redis.pcall('zrem', KEYS[2], '') -- lets the rest run on a server that is out of memory
+  redis.pcall('zrem', KEYS[2], '') -- lets the rest run on a full server
 end
 local renewed = {}
 for i = 1, #KEYS / 2 do

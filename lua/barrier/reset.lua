@@ -9,8 +9,8 @@
 --
 -- Because the caller names the generation, a copy that is executed late cannot break a later one.
 --
--- Cost: at most 12 commands; O(log n). Works on a server that is out of memory. Idempotent:
--- a retry finds the generation broken.
+-- Cost: at most 12 commands; O(log n). Works on a full server. Idempotent: a retry finds the
+-- generation broken.
 --@include barrier/state
 local wrong = sync()
 if wrong then

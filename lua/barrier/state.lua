@@ -26,8 +26,8 @@
 --   reset    by Reset
 --   lost     the server lost it, or forgot its outcome, or does not know one of its parties
 --
--- A script replies about an arrival with a list of strings: how the generation ended, or waiting; the
--- party that ended it; the generation; an index; the ms until the first lease ends, or -1.
+-- A script replies about an arrival with a list of strings: how the generation ended, or waiting;
+-- the party that ended it; the generation; an index; the ms until the first lease ends, or -1.
 --@needs key waiting past publish channel
 --@include shared/tell
 --@include shared/clock
@@ -75,7 +75,7 @@ end
 
 -- finish ends the generation, and wakes the waiting parties.
 local function finish(how, who)
-  redis.call('del', waiting) -- lets the rest run on a server that is out of memory
+  redis.call('del', waiting) -- lets the rest run on a full server
   record(how, who)
   redis.call('hset', key, 'arrived', '0')
   redis.call('hdel', key, 'stage')
@@ -114,9 +114,9 @@ local function untilFirstEnd()
   return math.max(0, tonumber(first[2]) - clock())
 end
 
--- fate returns the outcome of a generation, the party that broke it or the second generation of a Do,
--- and the ms until the first lease ends in the generation, or in the second one; -1 if that is over
--- too. A generation that is not remembered is lost.
+-- fate returns the outcome of a generation, the party that broke it or the second generation of a
+-- Do, and the ms until the first lease ends in the generation, or in the second one; -1 if that is
+-- over too. A generation that is not remembered is lost.
 local function fate(number)
   if open() and number == integer(generation) then
     return 'waiting', '', untilFirstEnd()

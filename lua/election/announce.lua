@@ -14,10 +14,10 @@
 -- Reply   1: the value is written, or it was written before and a later revision may have followed
 --         0: the owner does not lead; nothing changed
 --
--- The owner leads if it holds the lock and its term is the last that was counted, or the counter was
--- lost. A late acquisition, after its leader resigned, may make its owner hold the lock again, but with
--- another token: so announcements of that leader have no effect. The record has no expiry: it counts
--- only while its owner leads.
+-- The owner leads if it holds the lock and its term is the last that was counted, or the counter
+-- was lost. A late acquisition, after its leader resigned, may make its owner hold the lock again,
+-- but with another token: so announcements of that leader have no effect. The record has no expiry:
+-- it counts only while its owner leads.
 --
 -- Cost: 6 commands, 5 for another value of the same term. Idempotent: a revision is written once.
 --@include shared/tell

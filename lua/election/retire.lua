@@ -9,8 +9,7 @@
 -- Reply   1: removed
 --         0: that owner has no record; nothing changed
 --
--- Cost: 3 commands. Works on a server that is out of memory. Idempotent: the record of another
--- leader stays.
+-- Cost: 3 commands. Works on a full server. Idempotent: the record of another leader stays.
 --@include shared/tell
 
 if redis.call('hget', key, 'owner') ~= owner then

@@ -12,8 +12,8 @@
 --
 -- Waiters get a message when the count reaches zero, and only then.
 --
--- Cost: at most 17 commands, 34 if Redisson or time has changed the latch. Works on a server that is out
--- of memory. Idempotent: the operation is noted.
+-- Cost: at most 17 commands, 34 if Redisson or time has changed the latch. Works on a full server.
+-- Idempotent: the operation is noted.
 --@include latch/state
 --@include shared/op_once
 

@@ -8,10 +8,10 @@
 -- Reply   integer: 1 it is deleted, 0 there was no latch
 --         -1 another round has begun; nothing changed
 --
--- Waiters look at the latch again, those of Redisson too, which Redisson's own message would leave asleep.
+-- All waiters look at the latch again. Redisson's own message would leave its waiters asleep.
 --
--- Cost: at most 16 commands, 34 if Redisson or time has changed the latch. Works on a server that is out
--- of memory. Idempotent: the operation is noted.
+-- Cost: at most 16 commands, 34 if Redisson or time has changed the latch. Works on a full server.
+-- Idempotent: the operation is noted.
 --@include latch/state
 --@include shared/op_once
 

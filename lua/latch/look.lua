@@ -14,8 +14,8 @@
 --           expired  the latch expired, and nobody has set it since
 --           unset    nobody has set it; the round is the last known round, or 0
 --
--- Cost: 4 commands, 6 for a round that expires, at most 24 if Redisson or time has changed it. Works on
--- a server that is out of memory. Idempotent.
+-- Cost: 4 commands, 6 for a round that expires, at most 24 if Redisson or time has changed it.
+-- Works on a full server. Idempotent.
 --@include latch/state
 
 local _, wrong = look()

@@ -9,10 +9,10 @@
 --
 -- Reply   integer: 1 set by this call, 0 it is closed, or somebody has set it since; nothing changed
 --
--- Because the caller names the last round, a late copy cannot begin a round that nobody wants any more.
+-- Because the caller names the last round, a late copy cannot begin another round.
 --
--- Cost: at most 18 commands, 26 if Redisson or time has changed the latch. Idempotent: the operation is
--- noted.
+-- Cost: at most 18 commands, 26 if Redisson or time has changed the latch. Idempotent: the
+-- operation is noted.
 --@include latch/state
 --@include shared/op_once
 

@@ -10,9 +10,9 @@
 --   done   set: participants that have counted in this round
 --   kind   of a latch that this library has set, for as long as it is closed or open
 --
--- A round ends when the count reaches zero, or when the latch is deleted or expires. The hash remains,
--- for a while only if the latch was deleted or has expired, so that waiters of the round learn the
--- outcome, even if another round has begun.
+-- A round ends when the count reaches zero, or when the latch is deleted or expires. The hash
+-- remains, for a while only if the latch was deleted or has expired, so that waiters of the round
+-- learn the outcome, even if another round has begun.
 --@needs key latch done kind
 local remembered = 600000 -- ms
 local rounds = 8 -- in past and in gone
@@ -28,7 +28,7 @@ local function integer(n)
   return string.format('%.0f', n)
 end
 
--- pass lets the rest of the script write on a server that is out of memory.
+-- pass lets the rest of the script write on a full server.
 local function pass()
   redis.call('hdel', latch, '-')
 end
@@ -84,8 +84,8 @@ local function finish(how)
   redis.call('del', done)
 end
 
--- overdue returns how a round with an expiry was ended by something other than its own last count, nil
--- if it was not. Redisson may have set the next count since: its key has no expiry. In the last
+-- overdue returns how a round with an expiry was ended by something other than its own last count,
+-- nil if it was not. Redisson may have set the next count since: its key has no expiry. In the last
 -- millisecond of a round its own key still exists.
 local function overdue(value)
   local ttl = value and redis.call('pttl', key) or -2
@@ -102,8 +102,8 @@ local function expiry()
   return ttl >= 0 and at + ttl or nil
 end
 
--- look reads the state, and notes what Redisson or time has done to it. It returns the count. The second
--- result is an error if it is another kind of object.
+-- look reads the state, and notes what Redisson or time has done to it. It returns the count. The
+-- second result is an error if it is another kind of object.
 local function look()
   local value = redis.call('get', key)
   left = numberIn(value or '0')
@@ -137,8 +137,8 @@ local function look()
   return left
 end
 
--- fate returns the outcome of a round: closed, open or gone. A round that is neither remembered nor older
--- than the remembered ones is gone: a failover lost it, or all data was lost since.
+-- fate returns the outcome of a round: closed, open or gone. A round that is neither remembered nor
+-- older than the remembered ones is gone: a failover lost it, or all data was lost since.
 local function fate(which)
   if which == round and state == 'set' then
     return 'closed'
@@ -147,8 +147,8 @@ local function fate(which)
   return not listed(gone, which) and (listed(past, which) or older) and 'open' or 'gone'
 end
 
--- following returns the first remembered round after the given one, if any. If a failover lost the given
--- round, all remembered rounds came before it, and only a closed round can follow.
+-- following returns the first remembered round after the given one, if any. If a failover lost the
+-- given round, all remembered rounds came before it, and only a closed round can follow.
 local function following(which)
   local last = tonumber(which)
   for each in string.gmatch(past, '%d+') do

@@ -13,8 +13,8 @@
 --         0: it existed, or was removed
 --         error WRONGTYPE: the key is something else
 --
--- Cost: 3 or 4 commands, 5 with fields to remove. Idempotent: a late copy may bring back the note of
--- a hold that is over, which nothing shows, and never shortens the life of the record.
+-- Cost: 3 or 4 commands, 5 with fields to remove. Idempotent: a late copy may bring back the note
+-- of a hold that is over, which nothing shows, and never shortens the life of the record.
 if life == '0' then
   redis.call('del', record)
   return 0

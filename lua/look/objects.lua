@@ -93,7 +93,7 @@ local function once(key, tag, size)
   return {'hash', redis.call('pttl', key), token, content, size, 0, listening('latchkey:' .. tag .. ':once')}
 end
 
--- lock describes a hash, unless it is foreign. Most locks have a single field, which shows that alone.
+-- lock describes a hash, unless it is foreign. Most locks have a single field.
 local function lock(key, tag, token, queue, fair, writers)
   local size = redis.call('hlen', key)
   if size > 1 and isForeign(key) then

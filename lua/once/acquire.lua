@@ -14,8 +14,8 @@
 -- A token is the time in µs at which its run began, by the clock of the server. So tokens grow
 -- without a counter, which would stay behind when the key expires.
 --
--- Cost: 3 commands when done or when another owner runs, 4 to begin. Idempotent: the owner keeps its
--- token, and its lease is never shortened.
+-- Cost: 3 commands when done or when another owner runs, 4 to begin. Idempotent: the owner keeps
+-- its token, and its lease is never shortened.
 --@include once/state
 if result then
   --@include shared/only_master

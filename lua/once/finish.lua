@@ -12,8 +12,8 @@
 --         nil: the run is over, and its result is not stored. If the owner runs again, by a late copy of its
 --         acquisition, that ends too; else nothing changed
 --
--- Cost: 5 commands. Works on a server that is out of memory. Idempotent: a run stores one result, and
--- only while its owner runs.
+-- Cost: 5 commands. Works on a full server. Idempotent: a run stores one result, and only while its
+-- owner runs.
 --@include shared/tell
 local there = redis.call('hmget', key, 'once', 'result', owner)
 if there[1] ~= token or not (there[2] or there[3]) then

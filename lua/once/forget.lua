@@ -9,7 +9,7 @@
 -- Reply   1: forgotten
 --         0: the key has no result of that run; nothing changed
 --
--- Cost: 2 commands. Works on a server that is out of memory. Idempotent: it forgets one run.
+-- Cost: 2 commands. Works on a full server. Idempotent: it forgets one run.
 local there = redis.call('hmget', key, 'once', 'result')
 if there[1] ~= token or not there[2] then
   --@include shared/only_master

@@ -8,8 +8,7 @@
 -- Reply   integer: how many subscribers received the message, -1 if the server refused it
 --         nil: the owner does not run; nothing changed
 --
--- Cost: 3 commands. Works on a server that is out of memory. Idempotent: only an owner that runs
--- changes anything.
+-- Cost: 3 commands. Works on a full server. Idempotent: only an owner that runs changes anything.
 --@include shared/tell
 if redis.call('hexists', key, owner) == 0 then
   --@include shared/only_master

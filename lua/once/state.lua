@@ -1,5 +1,5 @@
--- Fragment: sets the locals token, result and runner: see once/acquire.lua. The result is nil while an
--- owner, the runner, runs, and all are nil if there is no key. It ends the script if the key is
+-- Fragment: sets the locals token, result and runner: see once/acquire.lua. The result is nil while
+-- an owner, the runner, runs, and all are nil if there is no key. It ends the script if the key is
 -- another kind of object.
 --@needs key
 local token, result, runner

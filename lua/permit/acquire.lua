@@ -1,4 +1,4 @@
--- Acquire permits with ids, all or none (Redisson RPermitExpirableSemaphore), or wait in their queue.
+-- Acquire permits with ids (Redisson RPermitExpirableSemaphore), all or none, or wait in a queue.
 --
 --@keys key held queue alive grants kind mark=nil
 --@args entry lease stale ticket short unsetToo publish channel clients suffix counts
@@ -21,10 +21,10 @@
 --
 -- Free permits go to the front of the queue first, not to the caller.
 --
--- Cost: 9 commands if nobody waits, about 20 to join the queue, and the grants; O(log w + n log p) for
--- n permits among p that are held and w that wait. An entry that is in the queue may retry on a server
--- that is out of memory. Idempotent, except that the lease begins again: ids are used once, and an
--- entry is in the queue only once.
+-- Cost: 9 commands if nobody waits, about 20 to join the queue, and the grants; O(log w + n log p)
+-- for n permits among p that are held and w that wait. An entry that is in the queue may retry on a
+-- full server. Idempotent, except that the lease begins again: ids are used once, and an entry is
+-- queued once.
 stale = tonumber(stale)
 --@include permit/state
 
@@ -54,9 +54,9 @@ end
 
 --@include permit/queue
 
--- place returns the ticket of the entry as text, and whether it is in the queue. The ticket is the one
--- that its client knows, because a late copy may have put the entry back with another. A new one is
--- later than the last in the queue, even if the clock of the server was set back.
+-- place returns the ticket of the entry as text, and whether it is in the queue. The ticket is the
+-- one that its client knows, because a late copy may have put the entry back with another. A new
+-- one is later than the last in the queue, even if the clock of the server was set back.
 local function place()
   local there = redis.call('zscore', queue, entry)
   local since = ticket ~= '' and ticket or there
@@ -72,7 +72,7 @@ end
 local function join()
   local since, there = place()
   if there then
-    redis.call('zrem', alive, '') -- lets the rest run on a server that is out of memory
+    redis.call('zrem', alive, '') -- lets the rest run on a full server
   end
   redis.call('zadd', alive, string.format('%.0f', clock() + stale), entry)
   if short ~= '' then

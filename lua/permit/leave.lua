@@ -1,5 +1,5 @@
--- Give back one permit with an id, or give up an acquisition: its entry leaves the queue,
--- and the permits that it may have been granted go back.
+-- Give back one permit with an id, or give up an acquisition: its entry leaves the queue, and the
+-- permits that it may have been granted go back.
 --
 --@keys key held queue alive grants kind mark=nil
 --@args id entry memory publish channel clients suffix counts waits
@@ -15,8 +15,8 @@
 --         error WRONGTYPE: the key is another kind of object, to which nothing can be given back;
 --         the permits are no longer held; or a key beside it is, and they are given back
 --
--- Cost: about 10 commands, and the grants to waiters; O(log w + n log p). Works on a server that is
--- out of memory. Idempotent: ids are used once.
+-- Cost: about 10 commands, and the grants to waiters; O(log w + n log p). Works on a full server.
+-- Idempotent: ids are used once.
 --@include permit/queue
 
 local ids, live = {id}, false
@@ -26,7 +26,7 @@ end
 for _, score in ipairs(redis.call('zmscore', held, unpack(ids))) do
   live = live or score and not lapsed(score)
 end
-local back = redis.call('zrem', held, unpack(ids)) -- lets the rest run on a server that is out of memory
+local back = redis.call('zrem', held, unpack(ids)) -- lets the rest run on a full server
 if memory ~= '' then
   redis.call('set', mark, '1', 'px', memory)
 end

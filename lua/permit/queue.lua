@@ -7,7 +7,8 @@
 --   stale   ms for which an entry counts as alive after a sign of life
 --
 -- The permits go to the first living entry of the queue, all or none, and then to the next. The
--- script that finds them free makes that entry their owner, for a short lease, and sends to its client:
+-- script that finds them free makes that entry their owner, for a short lease, and tells its
+-- client:
 --
 --   "grant p <id> <ms after which the semaphore ends, 0 if that is not before the lease ends> <key>"
 --
@@ -44,9 +45,9 @@ local function clientOf(entry)
   return string.sub(entry, 1, -34)
 end
 
--- front removes the dead entries at the head of the queue, and the queue if all are dead. It returns
--- the first entry and for how many ms it counts as alive; nothing if the queue is empty, nil and 0 if
--- there are too many dead entries for one call.
+-- front removes the dead entries at the head of the queue, and the queue if all are dead. It
+-- returns the first entry and for how many ms it counts as alive; nothing if the queue is empty,
+-- nil and 0 if there are too many dead entries for one call.
 local function front()
   while true do
     local head = redis.call('zrange', queue, '0', '0')[1]
@@ -75,9 +76,9 @@ local function front()
 end
 
 -- give makes the first of the queue hold its permits, and notifies its client. It returns how many
--- permits are free then. If the server refuses the message, the owner learns of the grant when it retries.
+-- permits are free then. If the server refuses the message, the owner learns of it when it retries.
 local function give(head, lease, free)
-  drop({head}) -- lets the rest run on a server that is out of memory
+  drop({head}) -- lets the rest run on a full server
   local ids, till = missing(idsOf(head)), nil
   if ids[1] then
     till, free = hold(ids, lease)
@@ -109,12 +110,12 @@ local function strangersFirst()
   return left > 0 and left <= strangersPause and left or nil
 end
 
--- pass gives the free permits to the entries at the front of the queue, unless strangers go first. It
--- stops at the first entry for which there are too few, at the asker, and at an entry that retries by
--- itself: that one is asked if always is true, or if an entry ahead of it was removed. An entry that wants
--- more permits than there are in total would block the others while some are free: then pass removes it,
--- and it comes back with its ticket when it retries. pass returns how many permits are free, and the
--- results of front.
+-- pass gives the free permits to the entries at the front of the queue, unless strangers go first.
+-- It stops at the first entry for which there are too few, at the asker, and at an entry that
+-- retries by itself: that one is asked if always is true, or if an entry ahead of it was removed.
+-- An entry that wants more permits than there are in total would block the others while some are
+-- free: then pass removes it, and it comes back with its ticket when it retries. pass returns how
+-- many permits are free, and the results of front.
 local function pass(free, always, asker)
   local most = strangersFirst() and 0 or grantsAtOnce
   for _ = 1, most do
@@ -149,9 +150,9 @@ local function pass(free, always, asker)
 end
 
 -- serve passes permits on that have become free. If nobody is in the queue, or strangers have their
--- turn, the channel gets a message for listeners that do not use the queue. At that turn, waits (see
--- queue/strangers.lua) gets one before it, so that clients of this library leave it to strangers.
--- serve returns how many subscribers of the channel received it, 0 if the permits went to the queue.
+-- turn, the channel gets a message for listeners that do not use the queue. At that turn, waits
+-- (see queue/strangers.lua) gets one before it, so that clients of this library leave it to
+-- strangers. serve returns how many received it, 0 if the permits went to the queue.
 local function serve(free, waits)
   if redis.call('exists', queue) == 0 then
     redis.call('del', alive, grants) -- of a queue that is gone

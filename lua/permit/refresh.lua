@@ -12,8 +12,8 @@
 --
 -- The script gives no places. Free permits go to the front of the queue.
 --
--- Cost: about 12 commands for each semaphore and 2 for each entry, and the grants; O(log w) each. Works
--- on a server that is out of memory. Idempotent.
+-- Cost: about 12 commands for each semaphore and 2 for each entry, and the grants; O(log w) each.
+-- Works on a full server. Idempotent.
 stale = tonumber(stale)
 local channel, clients
 --@include permit/queue
@@ -31,7 +31,7 @@ local function refresh(entries, state, reply)
     index[entries[i]] = #reply
   end
   if #signs > 0 then
-    redis.call('zrem', alive, '') -- lets the rest run on a server that is out of memory
+    redis.call('zrem', alive, '') -- lets the rest run on a full server
     redis.call('zadd', alive, unpack(signs))
     prolong(stale)
   end

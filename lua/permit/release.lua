@@ -9,8 +9,8 @@
 --
 -- A permit that has expired, but was not put back yet, becomes available too.
 --
--- Cost: 1 command for each id and about 12, and the grants to waiters. Works on a server that is out of
--- memory. Idempotent: the operation is noted.
+-- Cost: 1 command for each id and about 12, and the grants to waiters. Works on a full server.
+-- Idempotent: the operation is noted.
 --@include permit/queue
 --@include shared/op_once
 

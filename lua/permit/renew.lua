@@ -8,13 +8,13 @@
 --
 -- A renewal never brings a permit back and never shortens its lease.
 --
--- Cost: 2 commands, and 3 for each permit; O(log p). Works on a server that is out of memory,
--- because updating an existing member needs no memory. Idempotent.
+-- Cost: 2 commands, and 3 for each permit; O(log p). Works on a full server, because updating an
+-- existing member needs no memory. Idempotent.
 local key, kind, publish, channel
 --@include permit/state
 
 if KEYS[1] then
-  redis.pcall('zrem', KEYS[1], '') -- lets the rest run on a server that is out of memory
+  redis.pcall('zrem', KEYS[1], '') -- lets the rest run on a full server
 end
 local renewed = {}
 for i = 1, #KEYS do

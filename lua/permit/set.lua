@@ -13,8 +13,8 @@
 --
 -- Ids that remain of a semaphore whose number is gone count as held.
 --
--- Cost: about 13 commands, and the grants to waiters; O(log p). Works on a server that is out of memory
--- if the semaphore exists. Idempotent: the operation is noted.
+-- Cost: about 13 commands, and the grants to waiters; O(log p). Works on a full server if the
+-- semaphore exists. Idempotent: the operation is noted.
 n = tonumber(n)
 --@include permit/queue
 --@include shared/op_once

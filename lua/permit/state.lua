@@ -9,7 +9,7 @@
 --
 -- A lease is in ms, '' without an end. The permits of one acquisition have an entry,
 -- '<client>:<id>', with the id of the first of them, as text. An id has eight bytes of its client,
--- four for the number of its request, two for the number of permits, and two that number them from 0.
+-- four for the number of its request, two for the number of permits, and two that number them.
 --@needs key held
 --@include semaphore/state
 --@include shared/clock
@@ -79,7 +79,8 @@ local function idsOf(entry)
   return ids
 end
 
--- missing returns the ids among some that are not held, and how many leases it found over and reclaimed.
+-- missing returns the ids among some that are not held, and how many leases were over, now
+-- reclaimed.
 local function missing(ids)
   local absent, over = {}, {}
   for i, score in ipairs(redis.call('zmscore', held, unpack(ids))) do
@@ -93,17 +94,18 @@ local function missing(ids)
   return absent, reclaim(over)
 end
 
--- hold makes ids held for a lease, and subtracts the new ones from the free permits. It returns what
--- untilEnd does, and how many are free then, nil if no id was new.
+-- hold makes ids held for a lease, and subtracts the new ones from the free permits. It returns
+-- what untilEnd does, and how many are free then, nil if no id was new.
 local function hold(ids, lease)
   local members, score, left = {}, ends(lease), nil
   for i, id in ipairs(ids) do
     members[2 * i - 1], members[2 * i] = score, id
   end
-  local new, ttl = redis.call('zadd', held, 'gt', unpack(members)), redis.call('pttl', key)
+  local new = redis.call('zadd', held, 'gt', unpack(members))
   if new > 0 then
     left = redis.call('incrby', key, -new) -- the command that gives them back
   end
+  local ttl = redis.call('pttl', key)
   if ttl >= 0 then -- 0 in its last millisecond
     redis.call('pexpire', held, math.max(ttl, 1))
   else

@@ -7,11 +7,11 @@
 --         the lease does, else 0
 --         integer: 0 the permit is not held, or its lease is over
 --
--- Waiters get a message if the lease now ends earlier. It is '1', because Redisson wakes as
--- many waiters as the message says.
+-- Waiters get a message if the lease now ends earlier. It is '1', because Redisson wakes as many
+-- waiters as the message says.
 --
--- Cost: at most 10 commands; O(log p). Works on a server that is out of memory.
--- Idempotent: the operation is noted, so that a late copy shortens nothing.
+-- Cost: at most 10 commands; O(log p). Works on a full server. Idempotent: the operation is noted,
+-- so that a late copy shortens nothing.
 --@include shared/op
 --@include permit/state
 local done, past = recall()

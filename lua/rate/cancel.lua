@@ -12,7 +12,7 @@
 -- Those that were reserved later keep their times. If as many as they are had been given back, more
 -- than the burst could go at once.
 --
--- Cost: at most 6 commands. Works on a server that is out of memory. Idempotent: the operation is noted.
+-- Cost: at most 6 commands. Works on a full server. Idempotent: the operation is noted.
 --@include shared/op
 local before, over = recall()
 if before or over then

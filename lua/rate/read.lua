@@ -10,9 +10,9 @@
 --                 on at the time of the server in µs
 --   own  the rate of the caller
 --
--- This is the generic cell rate algorithm, as a leaky bucket: a request may go when the level, with the
--- request, has drained to the burst. The level is in requests, so it says the same under any rate. If the
--- clock of the server is set back, nothing drains until the next call writes the new time.
+-- This is the generic cell rate algorithm, as a leaky bucket: a request may go when the level, with
+-- the request, has drained to the burst. The level is in requests, so it says the same under any
+-- rate. If the clock of the server is set back, nothing drains until the next call.
 --@needs key own
 --@include shared/clock
 clock()

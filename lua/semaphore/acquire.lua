@@ -17,9 +17,9 @@
 --
 -- While others wait, free permits go to the first of the queue, and not to the caller.
 --
--- Cost: 8 commands if nobody waits, about 20 to join the queue, 4 more for a poller, and the calls of
--- others; O(log w) in those that wait. Idempotent: the operation is noted, and an entry is in the queue
--- only once.
+-- Cost: 8 commands if nobody waits, about 20 to join the queue, 4 more for a poller, and the calls
+-- of others; O(log w) in those that wait. Idempotent: the operation is noted, and an entry is
+-- queued once.
 ms = tonumber(ms)
 --@include shared/op
 --@include semaphore/state
@@ -63,8 +63,8 @@ end
 --@include semaphore/serve
 local poller = pollTime(entry)
 
--- join puts the entry into the queue, with the ticket that its client knows, even if a late copy has
--- put it back with another. It returns the ticket if the entry was not there.
+-- join puts the entry into the queue, with the ticket that its client knows, even if a late copy
+-- has put it back with another. It returns the ticket if the entry was not there.
 local function join()
   clock()
   local since = ticket == '' and moment or ticket

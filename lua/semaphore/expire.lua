@@ -12,8 +12,8 @@
 --
 -- If it is deleted, waiters get a message and look at the semaphore again.
 --
--- Cost: a command for each key, and 5; at most 8 to delete it. Works on a server that is out of memory.
--- Idempotent: the operation is noted, so that a late copy does not delete the next semaphore.
+-- Cost: a command for each key, and 5; at most 8 to delete it. Works on a full server. Idempotent:
+-- the operation is noted, so a late copy does not delete the next semaphore.
 --@include semaphore/state
 mine = ofKind
 --@include shared/op_once

@@ -13,8 +13,8 @@
 --
 -- A counter that does not exist is created, unless how forbids it.
 --
--- Cost: at most 14 commands, and the calls. Works on a server that is out of memory. Idempotent: the
--- operation is noted.
+-- Cost: at most 14 commands, and the calls. Works on a full server. Idempotent: the operation is
+-- noted.
 n = tonumber(n)
 --@include semaphore/serve
 --@include shared/op_once

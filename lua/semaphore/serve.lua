@@ -7,8 +7,9 @@
 --   keeping  ms for which permits are kept for a client that was called
 --
 -- Nothing is given to a client before it takes it, so no permit is lost with a message or a client.
--- The script that finds permits free calls the first entry for which they suffice, 64 entries at most:
--- it takes the entry out of the queue, keeps the permits for it for a moment, and sends to its client
+-- The script that finds permits free calls the first entry for which they suffice, 64 entries at
+-- most: it takes the entry out of the queue, keeps the permits for it for a moment, and tells its
+-- client
 --
 --   "call <permits> <client>:<number of the operation> <key>"
 --
@@ -30,8 +31,8 @@ end
 
 local keptFor = -1 -- ms until the first of the permits that serve has found kept are free, -1 if it found none
 
--- kept returns how many permits are kept for those that were called. A time too far in the future is
--- from before the clock of the server was set back, and is over too.
+-- kept returns how many permits are kept for those that were called. A time too far in the future
+-- is from before the clock of the server was set back, and is over too.
 local function kept()
   local sum, over, all = 0, false, redis.call('zrange', calls, '0', '-1', 'withscores')
   for i = 1, #all, 2 do
@@ -56,13 +57,13 @@ local function keep(entry, ms)
   redis.call('pexpire', calls, string.format('%.0f', 60 * keeping))
 end
 
--- inbox returns the channel of the client of an entry, and the name of its operation, '' if it is damaged.
+-- inbox returns the channel of the client of an entry, and its operation, '' if it is damaged.
 local function inbox(entry)
   local name, client = string.match(entry, '^((%S+):%d+) ')
   return clients .. (client or '') .. suffix, name or ''
 end
 
--- reach sends a message to the client of an entry, and reports whether somebody may have received it.
+-- reach sends a message to the client of an entry, and reports whether it may have arrived.
 local function reach(entry, word, n)
   local to, name = inbox(entry)
   if name == '' then
@@ -87,10 +88,10 @@ local function barred()
   return entry, ms and redis.call('pttl', bar) > tonumber(ms)
 end
 
--- openBar keeps others from overtaking the first entry, which wants more permits than are free. A bar
--- is up for ms, or half of the time for which the entry has waited, and is then down for as long. So a
--- request that can never be satisfied takes permits from others for half of the time, and a large
--- request gets them when a bar is longer than the others use them.
+-- openBar keeps others from overtaking the first entry, which wants more permits than are free. A
+-- bar is up for ms, or half of the time for which the entry has waited, and is then down for as
+-- long. So a request that can never be satisfied takes permits from others for half of the time,
+-- and a large request gets them when a bar is longer than the others use them.
 local function openBar(entry, ms, ticket)
   local waited = clock() - tonumber(ticket) / 1000
   ms = math.max(ms, math.min(waited / 2, longestBar))
@@ -104,14 +105,14 @@ local function closeBar(entry)
   end
 end
 
--- serve calls those in the queue for which the free permits suffice, in their order, up to the asker. It
--- returns whether the asker may take its permits, and how many permits are left that nobody in the queue
--- has been called for. first is the first entry, if the caller knows it.
+-- serve calls those in the queue for which the free permits suffice, in their order, up to the
+-- asker. It returns whether the asker may take its permits, and how many permits are left that
+-- nobody in the queue has been called for. first is the first entry, if the caller knows it.
 --
--- An entry that wants more than there are in all is dropped. Another one that wants too many is passed
--- over, unless its bar is up. If it is the first and no bar is remembered, its client is told to ask,
--- which opens one. A client that is gone holds up nobody: its bar is closed. A poller that is not about
--- to poll is passed over.
+-- An entry that wants more than there are in all is dropped. Another one that wants too many is
+-- passed over, unless its bar is up. If it is the first and no bar is remembered, its client is
+-- told to ask, which opens one. A client that is gone holds up nobody: its bar is closed. A poller
+-- that is not about to poll is passed over.
 local function serve(free, asker, first)
   local spare, called, passed = free > 0 and free - kept() or 0, 0, 0
   local entries, at, all, of, up = {first}, 0, nil, nil, nil
@@ -172,10 +173,11 @@ local function tellStrangers(permits, waits)
   announce(permits)
 end
 
--- offer lets others have the free permits. If nobody is in the queue, all that listen on channel get a
--- message. Otherwise one permit is kept for strangers for a moment if it is their turn, and they get a
--- message, also if permits are left when the queue has been served, because they do not poll. If short is
--- true, they have no turn. offer returns how many strangers listen, 0 if nobody is in the queue.
+-- offer lets others have the free permits. If nobody is in the queue, all that listen on channel
+-- get a message. Otherwise one permit is kept for strangers for a moment if it is their turn, and
+-- they get a message, also if permits are left when the queue has been served, because they do not
+-- poll. If short is true, they have no turn. offer returns how many strangers listen, 0 without a
+-- queue.
 local function offer(free, waits, short)
   local first = free > 0 and redis.call('zrange', queue, '0', '0')[1]
   if not first then

@@ -14,8 +14,8 @@
 --
 -- A change adds the difference of the totals to the available permits, which may become negative.
 --
--- Cost: at most 13 commands, and the calls. Works on a server that is out of memory. Idempotent: the
--- operation is noted.
+-- Cost: at most 13 commands, and the calls. Works on a full server. Idempotent: the operation is
+-- noted.
 n = tonumber(n)
 --@include semaphore/serve
 --@include shared/op_once

@@ -32,8 +32,9 @@ local function look()
   return n
 end
 
--- outOfRange returns an error if a change by n would lead to a sum that is not possible: of all permits,
--- if total is true, else of those available. A number that Redisson made negative may rise.
+-- outOfRange returns an error if a change by n would lead to a sum that is not possible: of all
+-- permits, if total is true, else of those available. Redisson may have made a number negative,
+-- which may rise.
 local function outOfRange(sum, n, total)
   if sum > most or sum < (total and 0 or -most) and n < 0 then
     return redis.error_reply(string.format('LATCHKEY_RANGE %.0f', sum))

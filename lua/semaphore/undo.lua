@@ -1,5 +1,5 @@
--- Give up an acquisition of permits whose outcome is unknown, or that no longer waits: it leaves the
--- queue, the permits that it took are given back, and a copy of it that arrives late does nothing.
+-- Give up an acquisition of permits whose outcome is unknown, or that no longer waits: it leaves
+-- the queue, the permits that it took are given back, and a late copy of it does nothing.
 --
 --@keys key total note kind queue calls bar
 --@args number entry keeping publish channel clients suffix counts waits
@@ -10,8 +10,8 @@
 --         error WRONGTYPE: the key is another kind of object, to which nothing can be
 --         given back; a late copy still does nothing
 --
--- Cost: at most 16 commands, and the calls. Works on a server that is out of memory. Idempotent: the
--- note says that the operation was given up.
+-- Cost: at most 16 commands, and the calls. Works on a full server. Idempotent: the note says that
+-- the operation was given up.
 --@include shared/op
 --@include semaphore/serve
 
