@@ -88,8 +88,9 @@ end
 -- nil if it was not. Redisson may have set the next count since: its key has no expiry. In the last
 -- millisecond of a round its own key still exists.
 local function overdue(value)
+  local late = clock() >= ends -- read before the time that is left
   local ttl = value and redis.call('pttl', key) or -2
-  if clock() >= ends and ttl ~= 0 then
+  if late and ttl ~= 0 then
     return 'expired'
   elseif ttl == -1 then
     return 'open' -- counted down or deleted: the keys do not show which
