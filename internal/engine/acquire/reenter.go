@@ -7,7 +7,6 @@ import (
 	"github.com/latchkey-go/latchkey/internal/base/fault"
 	"github.com/latchkey-go/latchkey/internal/base/identity"
 	"github.com/latchkey-go/latchkey/internal/base/keyspace"
-	"github.com/latchkey-go/latchkey/internal/engine/hold"
 	"github.com/latchkey-go/latchkey/internal/engine/line"
 	"github.com/latchkey-go/latchkey/internal/engine/owners"
 	"github.com/latchkey-go/latchkey/internal/engine/ownership"
@@ -20,7 +19,7 @@ import (
 // If it returns neither a hold nor an error, the caller begins a hold: for a.Ownership, whose
 // SendMu the call then has locked, or for a fresh owner if that is nil. If an ownership ends
 // meanwhile, reenter resolves it again.
-func (a *Acquisition) reenter(ctx context.Context) (*hold.Handle, error) {
+func (a *Acquisition) reenter(ctx context.Context) (*ownership.Hold, error) {
 	for {
 		a.Ownership, a.Under = nil, nil // what was to be re-entered before may be over
 		if ctx.Err() != nil {
@@ -137,7 +136,7 @@ func (a *Acquisition) unlockSendMu() {
 // enter acts on the phase of the ownership. The caller has locked SendMu, and keeps it only if the
 // ownership is to begin. again tells the caller to resolve the ownership again: at once if err is
 // nil, else after a pause, in which other calls, above all the renewal, get SendMu.
-func (a *Acquisition) enter(ctx context.Context, o *ownership.Ownership) (h *hold.Handle, again bool, err error) {
+func (a *Acquisition) enter(ctx context.Context, o *ownership.Ownership) (h *ownership.Hold, again bool, err error) {
 	a.Ownership = o
 	phase := o.CurrentPhase()
 	if phase == ownership.Acquiring {
@@ -161,7 +160,7 @@ func (a *Acquisition) enter(ctx context.Context, o *ownership.Ownership) (h *hol
 
 // readFirst makes the first read of an owner that writes, which need not wait. again is true if the
 // write hold was released just before.
-func (a *Acquisition) readFirst(ctx context.Context) (h *hold.Handle, again bool, err error) {
+func (a *Acquisition) readFirst(ctx context.Context) (h *ownership.Hold, again bool, err error) {
 	defer a.unlockSendMu()
 	_, err = a.Attempt(ctx, 0)
 	gone := outcome.HasCode(err, "LATCHKEY_GONE")
@@ -173,7 +172,7 @@ func (a *Acquisition) readFirst(ctx context.Context) (h *hold.Handle, again bool
 }
 
 // addOne raises the count of the ownership by one. again is as for enter.
-func (a *Acquisition) addOne(ctx context.Context) (h *hold.Handle, again bool, err error) {
+func (a *Acquisition) addOne(ctx context.Context) (h *ownership.Hold, again bool, err error) {
 	o := a.Ownership
 	count := o.Enter(&a.Request, a.Under)
 	if count == 0 {
@@ -192,7 +191,7 @@ func (a *Acquisition) addOne(ctx context.Context) (h *hold.Handle, again bool, e
 	}
 	s, cause := o.AddHold(&a.Request, a.Under, ans)
 	if cause == nil {
-		return hold.New(s), false, nil
+		return s, false, nil
 	}
 	// It ended while the answer was in flight, and must not become live again: the re-entry that
 	// the server counted is undone.

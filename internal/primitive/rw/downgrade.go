@@ -40,10 +40,10 @@ func Downgrade(ctx context.Context, h *hold.Handle) (*hold.Handle, error) {
 		return nil, fault.Op("downgrade", h.Name(),
 			o.Client.Inspector.WrongKind(ctx, o.Names, keyspace.KindRWLock, err))
 	}
-	return read, nil
+	return hold.New(read), nil
 }
 
-func downgradeHold(ctx context.Context, s *ownership.Hold) (*hold.Handle, error) {
+func downgradeHold(ctx context.Context, s *ownership.Hold) (*ownership.Hold, error) {
 	o, began := s.Ownership, s.Ownership.Client.Clock()
 	if !o.LockToRelease(ctx) {
 		return nil, releaseLater(s, outcome.Unavailable(outcome.ErrSilent))
@@ -110,7 +110,7 @@ func enterReader(ctx context.Context, a *acquire.Acquisition, writer *ownership.
 // SendMu of both ownerships is held.
 func downgradeAnswered(
 	s *ownership.Hold, a *acquire.Acquisition, ans transport.Answer, err error,
-) (*hold.Handle, error) {
+) (*ownership.Hold, error) {
 	o := s.Ownership
 	switch {
 	case err != nil:
@@ -173,7 +173,7 @@ func SendDowngrade(a *acquire.Acquisition, count int) (transport.Answer, error) 
 
 // arrive makes the hold of a read that the server has granted: the first of its ownership, or one
 // more.
-func arrive(a *acquire.Acquisition, ans transport.Answer) (*hold.Handle, error) {
+func arrive(a *acquire.Acquisition, ans transport.Answer) (*ownership.Hold, error) {
 	o := a.Ownership
 	if o.CurrentPhase() == ownership.Acquiring {
 		return a.Conclude(a.Accept(ans))
@@ -182,11 +182,11 @@ func arrive(a *acquire.Acquisition, ans transport.Answer) (*hold.Handle, error) 
 	if cause != nil {
 		return abandonEntry(a, cause)
 	}
-	return hold.New(s), nil
+	return s, nil
 }
 
 // abandonEntry gives up a read that was requested: the server's count is reset.
-func abandonEntry(a *acquire.Acquisition, cause error) (*hold.Handle, error) {
+func abandonEntry(a *acquire.Acquisition, cause error) (*ownership.Hold, error) {
 	o := a.Ownership
 	if o.CurrentPhase() == ownership.Acquiring {
 		return a.Conclude(cause)
