@@ -41,6 +41,13 @@ func (a *Acquisition) Pause(q *line.Line, round int, left time.Duration) time.Du
 	if a.awaitsGrant(round) && a.pollIn == 0 && q.ExpectGrant() {
 		return line.PauseUntil(left, min(pause, queue.LongestPause))
 	}
+	return line.PauseUntil(left, a.listen(q, round, pause))
+}
+
+// listen makes the line listen to the messages of the lock, for a waiter that awaits no grant. It
+// returns for how long the waiter may rely on them, which is pause at most.
+func (a *Acquisition) listen(q *line.Line, round int, pause time.Duration) time.Duration {
+	c, s := a.Lock.Client, a.Lock.Spec
 	if s.Passes {
 		q.TakeTurns()
 	}
@@ -67,7 +74,7 @@ func (a *Acquisition) Pause(q *line.Line, round int, left time.Duration) time.Du
 		q.StrangerHolds(!a.stranger)
 		a.stranger = true
 	}
-	return line.PauseUntil(left, pause)
+	return pause
 }
 
 // ShowWaiting makes the waiter visible to others, and finds out who holds the lock, for the error
