@@ -13,7 +13,7 @@ import (
 type Item struct {
 	Lifecycle
 
-	Handle  Keeper // until the first renewal
+	Keeper  Keeper // of the handle, until the first renewal
 	Fencing int64  // the token, or 0
 	Shown   bool   // the program has shared the owner, under this outermost hold
 	Renew   bool   // the hold wants renewal

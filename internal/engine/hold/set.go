@@ -74,10 +74,10 @@ func (s *Set) Roots(yield func(*Item) bool) {
 // finds it.
 func (s *Set) Watch() {
 	for h := range s.Roots {
-		h.Handle.Watch()
+		h.Keeper.Watch()
 	}
 	for _, h := range s.entered {
-		h.Handle.Watch()
+		h.Keeper.Watch()
 	}
 }
 

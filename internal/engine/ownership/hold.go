@@ -36,7 +36,7 @@ func (s *Hold) Keeper() *hold.Keeper {
 	if s.Ownership.Client.Config.ReportDropped {
 		return nil
 	}
-	return &s.Handle
+	return &s.Item.Keeper
 }
 
 // Life implements [hold.Backend].
