@@ -41,9 +41,9 @@ func (s *Hold) extendBy(ctx context.Context, d time.Duration) error {
 	case causes != nil:
 		return fault.Op("extend", o.Name(), causes...)
 	case result == 0:
-		(*watched)(o).Gone()
+		watched{o}.Gone()
 	default:
-		(*watched)(o).Renewed(a.Sent, d, result)
+		watched{o}.Renewed(a.Sent, d, result)
 	}
 	return s.extended(d)
 }

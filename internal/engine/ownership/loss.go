@@ -95,7 +95,7 @@ func (o *Ownership) End(cause error) (next *Ownership, ended bool) {
 	o.Phase = Over
 	next, o.Turn.Next = o.Turn.Next, nil
 	ending := o.Holds.Clear(cause)
-	o.Client.Watchdog.Drop((*watched)(o))
+	o.Client.Watchdog.Drop(watched{o})
 	o.mu.Unlock()
 	o.Forget(o)
 	if o.Spec.Along {

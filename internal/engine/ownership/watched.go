@@ -18,50 +18,45 @@ import (
 // shorter than any remaining lease, so the renewal changes nothing.
 const verifyOnly = -time.Second
 
-// watched is an ownership as the watchdog sees it: the same value under another name, with the
-// methods of [renewal.Hold].
-type watched Ownership
+// watched is an ownership as the watchdog sees it, with the methods of [renewal.Hold].
+type watched struct{ *Ownership }
 
 // Keys implements [renewal.Hold].
-func (w *watched) Keys() *keyspace.Keys { return w.Names }
+func (w watched) Keys() *keyspace.Keys { return w.Names }
 
 // Batch implements [renewal.Hold].
-func (w *watched) Batch() (renew transport.Command, most int) {
-	o := (*Ownership)(w)
-	return o.Spec.Renew, o.Spec.Renewals
+func (w watched) Batch() (renew transport.Command, most int) {
+	return w.Spec.Renew, w.Spec.Renewals
 }
 
 // SendMutex implements [renewal.Hold].
-func (w *watched) SendMutex() *async.FIFOMutex { return &(*Ownership)(w).SendMu }
+func (w watched) SendMutex() *async.FIFOMutex { return &w.SendMu }
 
 // Period implements [renewal.Hold].
-func (w *watched) Period() time.Duration {
-	o := (*Ownership)(w)
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.Lease.Period()
+func (w watched) Period() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.Lease.Period()
 }
 
 // Awaited implements [renewal.Hold]. Goroutines may be in line behind the ownership, or behind the
 // RedLock of which it is a member.
-func (w *watched) Awaited() bool {
-	o := (*Ownership)(w)
-	line := o.RedLine.Load()
-	return o.Links.HasLine() || line != nil && line.IsWaitedFor()
+func (w watched) Awaited() bool {
+	line := w.RedLine.Load()
+	return w.Links.HasLine() || line != nil && line.IsWaitedFor()
 }
 
 // EndIfOver implements [renewal.Hold].
-func (w *watched) EndIfOver() {
-	o := (*Ownership)(w)
-	if o.EndIfDue() {
+func (w watched) EndIfOver() {
+	if w.EndIfDue() {
 		return
 	}
-	now := o.Client.Clock()
-	o.mu.Lock()
-	past := o.Holds.PastLimit(now)
-	o.mu.Unlock()
+	now := w.Client.Clock()
+	w.mu.Lock()
+	past := w.Holds.PastLimit(now)
+	w.mu.Unlock()
 	for _, h := range past {
-		o.limitReached(h)
+		w.limitReached(h)
 	}
 }
 
@@ -81,7 +76,7 @@ func (o *Ownership) planAt(now lease.Stamp, renewAt time.Duration) {
 	if o.Spec.lineRests() {
 		verifyAt = w.VerifyAt(now.Mono)
 	}
-	w.Plan((*watched)(o), renewal.Due{RenewAt: renewAt, Deadline: now.Mono + valid, VerifyAt: verifyAt})
+	w.Plan(watched{o}, renewal.Due{RenewAt: renewAt, Deadline: now.Mono + valid, VerifyAt: verifyAt})
 }
 
 // renews reports whether the lease is to be renewed and a renewal would extend it. o.mu is held.
@@ -90,15 +85,14 @@ func (o *Ownership) renews() bool {
 }
 
 // NextLease implements [renewal.Hold].
-func (w *watched) NextLease() time.Duration {
-	o := (*Ownership)(w)
-	o.mu.Lock()
-	defer o.mu.Unlock()
+func (w watched) NextLease() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	switch {
-	case o.renews():
-		o.Doubt.Renewal = true
-		return max(o.Lease.Next(o.Client.Clock()), 0)
-	case o.Phase == Held && o.Spec.lineRests():
+	case w.renews():
+		w.Doubt.Renewal = true
+		return max(w.Lease.Next(w.Client.Clock()), 0)
+	case w.Phase == Held && w.Spec.lineRests():
 		return verifyOnly
 	}
 	return 0
@@ -106,27 +100,24 @@ func (w *watched) NextLease() time.Duration {
 
 // RenewalPatience implements [renewal.Hold]. A verification wins no time, so it does not wait for
 // longer than usual.
-func (w *watched) RenewalPatience(lease time.Duration) time.Duration {
-	o := (*Ownership)(w)
-	o.mu.Lock()
-	defer o.mu.Unlock()
+func (w watched) RenewalPatience(lease time.Duration) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if lease == verifyOnly {
-		return o.Lease.Patience()
+		return w.Lease.Patience()
 	}
-	return o.Lease.RenewalPatience(o.Client.Clock())
+	return w.Lease.RenewalPatience(w.Client.Clock())
 }
 
 // RenewalCall implements [renewal.Hold].
-func (w *watched) RenewalCall(lease time.Duration) script.Call {
-	o := (*Ownership)(w)
-	return o.Protocol.RenewalCall(o, lease)
+func (w watched) RenewalCall(lease time.Duration) script.Call {
+	return w.Protocol.RenewalCall(w.Ownership, lease)
 }
 
 // RenewalCalls implements [renewal.Hold].
-func (w *watched) RenewalCalls(lease time.Duration) []script.Call {
-	o := (*Ownership)(w)
-	if each := o.Spec.RenewEach; each != nil {
-		return each(o, lease)
+func (w watched) RenewalCalls(lease time.Duration) []script.Call {
+	if each := w.Spec.RenewEach; each != nil {
+		return each(w.Ownership, lease)
 	}
 	return nil
 }
@@ -134,51 +125,49 @@ func (w *watched) RenewalCalls(lease time.Duration) []script.Call {
 // Renewed implements [renewal.Hold]: the server has renewed the lease or verified the hold. A
 // result above 1 says that the lease ends earlier, in result - 2 ms: see lua/permit/renew.lua. A
 // release that waits for this answer needs the lease too, for its own answer.
-func (w *watched) Renewed(sent lease.Stamp, lease time.Duration, result int64) {
-	o := (*Ownership)(w)
-	o.mu.Lock()
-	if !o.Phase.begun() {
-		o.mu.Unlock()
+func (w watched) Renewed(sent lease.Stamp, lease time.Duration, result int64) {
+	w.mu.Lock()
+	if !w.Phase.begun() {
+		w.mu.Unlock()
 		return
 	}
 	if lease == verifyOnly {
-		o.plan()
-		o.mu.Unlock()
+		w.plan()
+		w.mu.Unlock()
 		return
 	}
-	o.Doubt.Renewal = false
-	o.Lease.Extend(sent, lease)
-	o.Lease.Settled(sent, lease)
+	w.Doubt.Renewal = false
+	w.Lease.Extend(sent, lease)
+	w.Lease.Settled(sent, lease)
 	if result > 1 {
-		o.Lease.EndIn(sent, script.FromMillis(result-2))
+		w.Lease.EndIn(sent, script.FromMillis(result-2))
 	}
-	o.plan()
-	if o.Phase == Held {
-		o.Holds.Watch()
+	w.plan()
+	if w.Phase == Held {
+		w.Holds.Watch()
 	}
-	o.mu.Unlock()
-	o.Client.Record.Use(sent.Mono, lease)
-	o.Observe(report.Renewed, nil, nil)
+	w.mu.Unlock()
+	w.Client.Record.Use(sent.Mono, lease)
+	w.Observe(report.Renewed, nil, nil)
 }
 
 // Gone implements [renewal.Hold].
-func (w *watched) Gone() {
-	(*Ownership)(w).Lose(fault.ErrLost, "the key is gone or belongs to another owner")
+func (w watched) Gone() {
+	w.Lose(fault.ErrLost, "the key is gone or belongs to another owner")
 }
 
 // RenewLater implements [renewal.Hold]. Only the deadline ends a hold that cannot be renewed.
-func (w *watched) RenewLater(err error) {
-	o := (*Ownership)(w)
-	o.mu.Lock()
+func (w watched) RenewLater(err error) {
+	w.mu.Lock()
 	switch {
-	case o.renews():
-		now := o.Client.Clock()
-		o.planAt(now, now.Mono+retry.Jitter(o.Lease.RetryPause()))
-	case o.Phase == Held:
-		o.plan()
+	case w.renews():
+		now := w.Client.Clock()
+		w.planAt(now, now.Mono+retry.Jitter(w.Lease.RetryPause()))
+	case w.Phase == Held:
+		w.plan()
 	}
-	o.mu.Unlock()
+	w.mu.Unlock()
 	if err != nil {
-		o.Observe(report.RenewalFailed, nil, script.Returned(err))
+		w.Observe(report.RenewalFailed, nil, script.Returned(err))
 	}
 }
