@@ -9,7 +9,7 @@ import (
 )
 
 // Limits of a hold besides its lease: MaxHold, and the lease that is set for a permit. EndIfDue
-// (loss.go) ends an outermost hold at its MaxHold.
+// (end.go) ends an outermost hold at its MaxHold.
 //
 // While a MultiLock waits for a member, the members that it holds are renewed, whatever Lease
 // and MaxHold say. These options apply to the whole, and confine its members once all are
