@@ -86,8 +86,8 @@ func (p *Lock) Acquire(ctx context.Context, verb string, waits bool, settings []
 // ArgsBuffer returns room for the arguments of a command.
 func (a *Acquisition) ArgsBuffer() []string { return a.args[:0] }
 
-// Run acquires: it re-enters the hold that the call names, or begins one. The call depth is small,
-// so that profiles and stacks stay readable.
+// Run acquires: it re-enters the hold that the call names, makes one attempt, or waits as the
+// kind of the lock requires. The call depth is small, so that profiles and stacks stay readable.
 func (a *Acquisition) Run(ctx context.Context) (*hold.Handle, error) {
 	c := a.Lock.Client
 	if a.fault == nil {
@@ -106,7 +106,17 @@ func (a *Acquisition) Run(ctx context.Context) (*hold.Handle, error) {
 	h, err := a.reenter(ctx)
 	if h == nil && err == nil {
 		defer a.unlockSendMu()
-		h, err = a.Conclude(a.begin(ctx))
+		switch wait := a.Lock.Spec.Wait; {
+		case !a.Waits:
+			_, err = a.Attempt(ctx, 0)
+		case wait != nil:
+			err = wait(ctx, a)
+		default:
+			a.IsWaiting = true
+			err = c.Waiting.Wait(ctx, a.Lock.LineKey(), a.Lock.Spec.Line, a, nil)
+			err = WithOwnHold(c, a.Lock.Names.Key, err)
+		}
+		h, err = a.Conclude(err)
 	}
 	if err != nil {
 		err = a.failure(given, err)
@@ -118,20 +128,6 @@ func (a *Acquisition) Run(ctx context.Context) (*hold.Handle, error) {
 	}
 	a.ObserveEnd(h.Within != nil, nil)
 	return hold.New(h), nil
-}
-
-// begin begins a hold: by one attempt, or it waits as the kind of the lock requires.
-func (a *Acquisition) begin(ctx context.Context) error {
-	switch wait := a.Lock.Spec.Wait; {
-	case !a.Waits:
-		_, err := a.Attempt(ctx, 0)
-		return err
-	case wait != nil:
-		return wait(ctx, a)
-	}
-	a.IsWaiting = true
-	c := a.Lock.Client
-	return WithOwnHold(c, a.Lock.Names.Key, c.Waiting.Wait(ctx, a.Lock.LineKey(), a.Lock.Spec.Line, a, nil))
 }
 
 // attachNotes attaches the note of the call to its holds, which are held by then.
