@@ -36,8 +36,8 @@ type Answer struct {
 // Call sends a command until there is a definite answer, the server refuses for good, ctx ends,
 // stop closes, or the patience of the client is over. The error is the refusal, ErrClosed, or an
 // ErrUnavailable. An error together with Doubt means that the command may have been executed.
-func (s *Sender) Call(ctx context.Context, stop <-chan struct{}, cmd Command, keys, args []string) (Answer, error) {
-	return s.CallOn(ctx, stop, Terms{Patience: s.Patience}, cmd, keys, args)
+func (s *Sender) Call(ctx context.Context, stop <-chan struct{}, c Call) (Answer, error) {
+	return s.CallOn(ctx, stop, Terms{Patience: s.Patience}, c)
 }
 
 // Terms say how long a call may take, in addition to its context.
@@ -53,9 +53,7 @@ type Terms struct {
 }
 
 // CallOn is Call for as long as its terms say.
-func (s *Sender) CallOn(
-	ctx context.Context, stop <-chan struct{}, on Terms, cmd Command, keys, args []string,
-) (Answer, error) {
+func (s *Sender) CallOn(ctx context.Context, stop <-chan struct{}, on Terms, c Call) (Answer, error) {
 	began, now := s.now()
 	a := Answer{FirstSent: began, Sent: began}
 	on.end = now.Add(on.Patience)
@@ -67,15 +65,15 @@ func (s *Sender) CallOn(
 		if pause > retry.FirstPause {
 			a.Sent, _ = s.now()
 		}
-		message, sentIn, err := s.try(ctx, on, cmd, keys, args)
+		message, sentIn, err := s.try(ctx, on, c)
 		err = silentOr(ctx, err)
-		if fewer := cmd.withoutOptional(keys, err); fewer != nil && a.KeysOmitted == nil {
-			keys, a.KeysOmitted = fewer, err
+		if fewer := c.Cmd.withoutOptional(c.Keys, err); fewer != nil && a.KeysOmitted == nil {
+			c.Keys, a.KeysOmitted = fewer, err
 			continue
 		}
 		switch outcome.Classify(err) {
 		case outcome.Answered:
-			a.Message, a.Null, a.Plain = message, err != nil, cmd.Text == ""
+			a.Message, a.Null, a.Plain = message, err != nil, c.Cmd.Text == ""
 			return a, nil
 		case outcome.Refused:
 			return a, err
@@ -149,26 +147,26 @@ func restBeforeRetry(ctx context.Context, stop <-chan struct{}, pause, left time
 
 // SendOnce sends a command once, and returns the outcome when it is answered or ctx ends. ctx must
 // have a deadline.
-func (s *Sender) SendOnce(ctx context.Context, cmd Command, keys, args []string) rueidis.RedisResult {
+func (s *Sender) SendOnce(ctx context.Context, c Call) rueidis.RedisResult {
 	deadline, _ := ctx.Deadline()
-	result, _ := s.attempt(ctx, s.node(keys[0]), Terms{end: deadline}, cmd, keys, args)
+	result, _ := s.attempt(ctx, s.node(c.Keys[0]), Terms{end: deadline}, c)
 	return result
 }
 
 // try sends a command once, in a group or alone.
 func (s *Sender) try(
-	ctx context.Context, on Terms, cmd Command, keys, args []string,
+	ctx context.Context, on Terms, c Call,
 ) (message rueidis.RedisMessage, sentIn nodes.Generation, err error) {
-	n := s.node(keys[0])
-	if s.mayGoTogether(&cmd, args) {
+	n := s.node(c.Keys[0])
+	if s.mayGoTogether(&c) {
 		defer s.grouping.underWay.Add(-1)
 		if s.grouping.underWay.Add(1) >= groupFrom {
-			if r := s.tryTogether(ctx, n, on, cmd, keys, args); !r.alone {
+			if r := s.tryTogether(ctx, n, on, c); !r.alone {
 				return r.message, r.sentIn, r.err
 			}
 		}
 	}
-	result, sentIn := s.attempt(ctx, n, on, cmd, keys, args)
+	result, sentIn := s.attempt(ctx, n, on, c)
 	message, err = result.ToMessage()
 	return message, sentIn, err
 }
@@ -176,11 +174,11 @@ func (s *Sender) try(
 // attempt sends a command once, alone, and returns when it is answered, ctx ends, or the time is
 // over. sentIn is NoGeneration if the command may be sent after that, or over another connection.
 func (s *Sender) attempt(
-	ctx context.Context, n *nodes.Node, on Terms, cmd Command, keys, args []string,
+	ctx context.Context, n *nodes.Node, on Terms, c Call,
 ) (result rueidis.RedisResult, sentIn nodes.Generation) {
-	cmd = cmd.firstTo(n)
+	cmd := c.Cmd.firstTo(n)
 	if cmd.replication != nil {
-		return s.confirmed(ctx, n, on.end, cmd, slices.Clone(keys), slices.Clone(args)), nodes.NoGeneration
+		return s.confirmed(ctx, n, on.end, cmd, slices.Clone(c.Keys), slices.Clone(c.Args)), nodes.NoGeneration
 	}
 	slots := cmd.slots(n)
 	slot, err := slots.Reserve(ctx, on.end)
@@ -190,12 +188,12 @@ func (s *Sender) attempt(
 	sentIn, steady := n.Steady()
 	within := s.direct(ctx, on)
 	if slot.Probe || !steady || within == nil {
-		keys, args := slices.Clone(keys), slices.Clone(args)
+		keys, args := slices.Clone(c.Keys), slices.Clone(c.Args)
 		return s.sendDetached(ctx, n, slots, slot, on.end, func(ctx context.Context) rueidis.RedisResult {
 			return s.deliver(ctx, cmd, keys, args)
 		}), nodes.NoGeneration
 	}
-	result = cmd.Send(within, s.Client, keys, args)
+	result = cmd.Send(within, s.Client, c.Keys, c.Args)
 	if within.Err() != nil && outcome.IsContextError(result.Error()) {
 		slots.Abandon()
 		return result, sentIn

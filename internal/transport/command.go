@@ -35,6 +35,25 @@ type Command struct {
 	number   int
 }
 
+// Call is a command with its keys and arguments.
+type Call struct {
+	Cmd        Command
+	Keys, Args []string
+}
+
+// Add appends the keys and arguments of another call for the same script.
+func (c *Call) Add(more Call) {
+	c.Cmd = more.Cmd
+	c.Keys = append(c.Keys, more.Keys...)
+	c.Args = append(c.Args, more.Args...)
+}
+
+// Confirmed returns the call with confirmation by replicas, or without if r is nil.
+func (c Call) Confirmed(r *Replication) Call {
+	c.Cmd = c.Cmd.Confirmed(r)
+	return c
+}
+
 // NewScript returns the command that runs a Lua script. Keys and arguments are given when it is
 // sent.
 func NewScript(text string) Command {

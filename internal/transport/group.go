@@ -56,9 +56,8 @@ type group struct {
 
 // groupMember is a command of a group.
 type groupMember struct {
-	command    Command
-	keys, args []string
-	answered   chan struct{} // holds one element when the reply has arrived
+	call     Call
+	answered chan struct{} // holds one element when the reply has arrived
 
 	left  bool // its caller left before the group was closed; grouping.mu guards it
 	reply groupReply
@@ -77,7 +76,7 @@ var groupMembers = sync.Pool{New: func() any { return &groupMember{answered: mak
 // take returns the reply, and returns the member to the pool.
 func (m *groupMember) take() groupReply {
 	r := m.reply
-	m.keys, m.args, m.reply = nil, nil, groupReply{}
+	m.call, m.reply = Call{}, groupReply{}
 	groupMembers.Put(m)
 	return r
 }
@@ -91,10 +90,10 @@ func (g *grouping) join(m *groupMember, on Terms) (joined *group, isFirst bool) 
 		return nil, false
 	}
 	if g.open == nil || len(g.open.members) == groupSize {
-		g.open = &group{script: m.command.together, end: on.end, members: make([]*groupMember, 0, groupSize)}
+		g.open = &group{script: m.call.Cmd.together, end: on.end, members: make([]*groupMember, 0, groupSize)}
 		isFirst = true
 	}
-	if g.open.script != m.command.together || g.open.end.Sub(on.end).Abs() > groupSpread {
+	if g.open.script != m.call.Cmd.together || g.open.end.Sub(on.end).Abs() > groupSpread {
 		return nil, false
 	}
 	g.open.members = append(g.open.members, m)

@@ -14,7 +14,7 @@ func TestGrouping_while_a_caller_has_left(t *testing.T) {
 	command, on := script.Add(NewScript("return 1")), Terms{end: time.Now()}
 	var g grouping
 	join := func() (*group, *groupMember) {
-		m := &groupMember{command: command}
+		m := &groupMember{call: Call{Cmd: command}}
 		joined, _ := g.join(m, on)
 		return joined, m
 	}
@@ -45,7 +45,7 @@ func TestGrouping_leave_before_it_is_sent(t *testing.T) {
 	var script GroupScript
 	command, on := script.Add(NewScript("return 1")), Terms{end: time.Now()}
 	var g grouping
-	m := &groupMember{command: command}
+	m := &groupMember{call: Call{Cmd: command}}
 	joined, isFirst := g.join(m, on)
 	require.True(t, isFirst)
 	require.Equal(t, leftUnsent, g.leave(joined, m))
@@ -57,17 +57,17 @@ func TestGrouping_who_may_join(t *testing.T) {
 	var script, other GroupScript
 	command, on := script.Add(NewScript("return 1")), Terms{end: time.Now()}
 	var g grouping
-	first, _ := g.join(&groupMember{command: command}, on)
-	late, _ := g.join(&groupMember{command: command}, Terms{end: on.end.Add(2 * groupSpread)})
+	first, _ := g.join(&groupMember{call: Call{Cmd: command}}, on)
+	late, _ := g.join(&groupMember{call: Call{Cmd: command}}, Terms{end: on.end.Add(2 * groupSpread)})
 	require.Nil(t, late)
-	foreign, _ := g.join(&groupMember{command: other.Add(NewScript("return 2"))}, on)
+	foreign, _ := g.join(&groupMember{call: Call{Cmd: other.Add(NewScript("return 2"))}}, on)
 	require.Nil(t, foreign)
 	for range groupSize - 1 {
-		joined, isFirst := g.join(&groupMember{command: command}, on)
+		joined, isFirst := g.join(&groupMember{call: Call{Cmd: command}}, on)
 		require.Same(t, first, joined)
 		require.False(t, isFirst)
 	}
-	next, isFirst := g.join(&groupMember{command: command}, on)
+	next, isFirst := g.join(&groupMember{call: Call{Cmd: command}}, on)
 	require.NotSame(t, first, next)
 	require.True(t, isFirst)
 }

@@ -63,15 +63,16 @@ end
 return replies
 `
 
-// load returns the command that sends those of the members, with their keys and arguments.
-func (g *GroupScript) load(members []*groupMember) (cmd Command, keys, args []string) {
-	cmd = g.get()
-	keys, args = make([]string, 0, 3*len(members)), make([]string, 0, (3+mostGroupArgs)*len(members))
+// load returns the call that sends those of the members.
+func (g *GroupScript) load(members []*groupMember) Call {
+	cmd := g.get()
+	keys, args := make([]string, 0, 3*len(members)), make([]string, 0, (3+mostGroupArgs)*len(members))
 	for _, m := range members {
-		cmd.reserved = cmd.reserved || m.command.reserved
-		keys = append(keys, m.keys...)
-		args = append(args, strconv.Itoa(m.command.number), strconv.Itoa(len(m.keys)), strconv.Itoa(len(m.args)))
-		args = append(args, m.args...)
+		c := &m.call
+		cmd.reserved = cmd.reserved || c.Cmd.reserved
+		keys = append(keys, c.Keys...)
+		args = append(args, strconv.Itoa(c.Cmd.number), strconv.Itoa(len(c.Keys)), strconv.Itoa(len(c.Args)))
+		args = append(args, c.Args...)
 	}
-	return cmd, keys, args
+	return Call{cmd, keys, args}
 }

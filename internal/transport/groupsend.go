@@ -13,21 +13,19 @@ import (
 
 // mayGoTogether reports whether a command may be sent in a group. In a cluster the slots of the
 // commands may differ, and a borrowed client may not return in time.
-func (s *Sender) mayGoTogether(cmd *Command, args []string) bool {
-	return cmd.together != nil && len(args) <= mostGroupArgs && cmd.replication == nil &&
+func (s *Sender) mayGoTogether(c *Call) bool {
+	return c.Cmd.together != nil && len(c.Args) <= mostGroupArgs && c.Cmd.replication == nil &&
 		s.CancelsPromptly && !s.Topology.Cluster
 }
 
 // tryTogether sends a command once, in a group. If that is not possible, the reply says to send it
 // alone.
-func (s *Sender) tryTogether(
-	ctx context.Context, n *nodes.Node, on Terms, cmd Command, keys, args []string,
-) groupReply {
+func (s *Sender) tryTogether(ctx context.Context, n *nodes.Node, on Terms, c Call) groupReply {
 	if _, steady := n.Steady(); !steady {
 		return groupReply{alone: true}
 	}
 	m := groupMembers.Get().(*groupMember)
-	m.command, m.keys, m.args, m.left, m.reply = cmd, keys, args, false, groupReply{}
+	m.call, m.left, m.reply = c, false, groupReply{}
 	g, isFirst := s.grouping.join(m, on)
 	if g == nil {
 		groupMembers.Put(m)
@@ -97,8 +95,8 @@ func (s *Sender) sendGroup(n *nodes.Node, g *group) {
 func (s *Sender) sendTogether(
 	n *nodes.Node, g *group, members []*groupMember,
 ) (replies []rueidis.RedisMessage, whole groupReply) {
-	cmd, keys, args := g.script.load(members)
-	slots := cmd.slots(n)
+	call := g.script.load(members)
+	slots := call.Cmd.slots(n)
 	slot, free := slots.TryReserve()
 	if !free {
 		return nil, groupReply{alone: true}
@@ -112,7 +110,7 @@ func (s *Sender) sendTogether(
 	if !g.loose {
 		ctx = s.ends.context(g.end, s.Patience)
 	}
-	result := cmd.firstTo(n).Send(ctx, s.Client, keys, args)
+	result := call.Cmd.firstTo(n).Send(ctx, s.Client, call.Keys, call.Args)
 	if ctx.Err() != nil && outcome.IsContextError(result.Error()) {
 		slots.Abandon()
 		return nil, groupReply{err: result.Error(), sentIn: sentIn}

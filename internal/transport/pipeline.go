@@ -33,7 +33,7 @@ func (s *Sender) SendEach(
 // have a deadline.
 func (s *Sender) SendEachOnce(ctx context.Context, cmd Command, loads []Load) []rueidis.RedisResult {
 	if len(loads) == 1 {
-		return []rueidis.RedisResult{s.SendOnce(ctx, cmd, loads[0].Keys, loads[0].Args)}
+		return []rueidis.RedisResult{s.SendOnce(ctx, Call{cmd, loads[0].Keys, loads[0].Args})}
 	}
 	parts := map[*nodes.Node][]int{} // indexes of loads
 	for i, load := range loads {

@@ -77,7 +77,7 @@ func (a *Acquisition) AcquireArgs(count int) []string {
 func (a *Acquisition) send(ctx context.Context, count, round int) (transport.Answer, error) {
 	o := a.Ownership
 	on, call := o.RequestBegins(count, a.Waits), a.Attempts().AcquireCall(a, count, round)
-	ans, err := o.Client.Sender.CallOn(ctx, o.Client.Closing, on, call.Cmd, call.Keys, call.Args)
+	ans, err := o.Client.Sender.CallOn(ctx, o.Client.Closing, on, call)
 	if err == nil && ans.Plain && ans.Null {
 		// SET NX was refused because the key exists. Its value may be our own, if the answer to
 		// the first attempt was lost.

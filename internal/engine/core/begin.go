@@ -33,7 +33,7 @@ func (c *Parts) Done() { c.Working.Done() }
 
 // Send sends a call until it is answered, the client's patience is over, or Close begins.
 func (c *Parts) Send(ctx context.Context, call script.Call) (transport.Answer, error) {
-	return c.Sender.Call(ctx, c.Closing, call.Cmd, call.Keys, call.Args)
+	return c.Sender.Call(ctx, c.Closing, call)
 }
 
 // query is Send for a call that changes nothing, and that Close waits for.
@@ -49,7 +49,7 @@ func (c *Parts) query(ctx context.Context, call script.Call) (transport.Answer, 
 // unless a failover has lost the grant. Whatever the outcome, the first acquisition was granted.
 // An error leaves it in doubt, except ErrNotReplicated, after which it is undone at once.
 func (c *Parts) Confirm(ctx context.Context, first transport.Answer, again script.Call) (transport.Answer, error) {
-	a, err := c.Sender.Call(ctx, c.Closing, again.Cmd.Confirmed(c.Replication), again.Keys, again.Args)
+	a, err := c.Sender.Call(ctx, c.Closing, again.Confirmed(c.Replication))
 	switch {
 	case err != nil && !errors.Is(err, fault.ErrNotReplicated):
 		a.Doubt, a.DoubtAt, a.DoubtGeneration = true, a.Sent, nodes.NoGeneration

@@ -174,7 +174,7 @@ func (r *Record) send(w *write) (fresh bool, err error) {
 	ctx, cancel := context.WithTimeout(r.open, patience)
 	defer cancel()
 	keys := []string{keyspace.RecordKey(r.id)}
-	n, err := r.config.Sender.SendOnce(ctx, script.LabelWrite, keys, append(args, w.texts...)).AsInt64()
+	n, err := r.config.Sender.SendOnce(ctx, script.NewCall(script.LabelWrite, keys, append(args, w.texts...)...)).AsInt64()
 	return n == 1, err
 }
 
@@ -260,5 +260,5 @@ func (r *Record) Close(ctx context.Context, answers bool) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	_ = r.config.Sender.SendOnce(ctx, script.LabelWrite, []string{keyspace.RecordKey(r.id)}, []string{"0"}).Error()
+	_ = r.config.Sender.SendOnce(ctx, script.NewCall(script.LabelWrite, []string{keyspace.RecordKey(r.id)}, "0")).Error()
 }

@@ -146,7 +146,7 @@ func (o *Object) Perform(
 	c := build(op)
 	op.FollowUp = settle(op)
 	always = always && ctx.Err() == nil
-	a, err := o.Client.Sender.Call(ctx, stop, c.Cmd, c.Keys, c.Args)
+	a, err := o.Client.Sender.Call(ctx, stop, c)
 	switch {
 	case err == nil:
 		op.Done()

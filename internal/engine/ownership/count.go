@@ -37,7 +37,7 @@ func (o *Ownership) sendCount(ctx context.Context, stop <-chan struct{}) (releas
 	var err error
 	args := releaseBuffers.Get().(*[16]string)
 	if c := o.ReleaseCall(to, args[:0]); c.Keys != nil {
-		a, err = o.Client.Sender.CallOn(ctx, stop, on, c.Cmd, c.Keys, c.Args)
+		a, err = o.Client.Sender.CallOn(ctx, stop, on, c)
 		if err == nil && !a.Doubt { // nothing sends it again
 			clear(args[:])
 			releaseBuffers.Put(args)

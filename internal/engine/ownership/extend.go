@@ -31,7 +31,7 @@ func (s *Hold) extendBy(ctx context.Context, d time.Duration) error {
 		return fault.Op("extend", o.Name(), err)
 	}
 	c, client := o.Protocol.RenewalCall(o, d), o.Client
-	a, err := client.Sender.Call(ctx, client.Closing, c.Cmd.Confirmed(client.Replication), c.Keys, c.Args)
+	a, err := client.Sender.Call(ctx, client.Closing, c.Confirmed(client.Replication))
 	if a.Doubt || errors.Is(err, fault.ErrNotReplicated) {
 		o.mu.Lock()
 		o.Doubt.ExtensionInDoubt(d)

@@ -196,7 +196,7 @@ func SendOver(s *transport.Sender, confirm *transport.Replication) func(script.C
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		results, err := s.SendOnce(ctx, c.Cmd.Confirmed(confirm), c.Keys, c.Args).AsIntSlice()
+		results, err := s.SendOnce(ctx, c.Confirmed(confirm)).AsIntSlice()
 		if err != nil {
 			results = script.Denials(err)
 		}

@@ -11,24 +11,16 @@ import (
 )
 
 // Call is a command with its keys and arguments.
-type Call struct {
-	Cmd        transport.Command
-	Keys, Args []string
-}
+type Call = transport.Call
 
 // NewCall returns a call of a command.
-func NewCall(cmd transport.Command, keys []string, args ...string) Call { return Call{cmd, keys, args} }
-
-// Add appends the keys and arguments of another call for the same script.
-func (c *Call) Add(more Call) {
-	c.Cmd = more.Cmd
-	c.Keys = append(c.Keys, more.Keys...)
-	c.Args = append(c.Args, more.Args...)
+func NewCall(cmd transport.Command, keys []string, args ...string) Call {
+	return Call{Cmd: cmd, Keys: keys, Args: args}
 }
 
 // Keeping returns the call of a release whose last argument is for how long the lock stays taken,
 // with that time.
-func (c Call) Keeping(rest time.Duration) Call {
+func Keeping(c Call, rest time.Duration) Call {
 	c.Args = slices.Clone(c.Args)
 	c.Args[len(c.Args)-1] = MillisText(rest)
 	return c

@@ -112,7 +112,7 @@ func (o *Operation) Undo(ctx context.Context, stop <-chan struct{}) outcome.Outc
 		o.Done()
 		return outcome.Refused
 	}
-	a, err := u.sender.Call(ctx, stop, o.FollowUp.Cmd, o.FollowUp.Keys, o.FollowUp.Args)
+	a, err := u.sender.Call(ctx, stop, o.FollowUp)
 	switch got := outcome.Classify(err); {
 	case got == outcome.Refused && a.Doubt:
 		return outcome.TryLater // an earlier attempt may have been executed

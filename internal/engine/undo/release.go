@@ -24,9 +24,9 @@ type Release struct {
 func (r *Release) Undo(ctx context.Context, stop <-chan struct{}) outcome.Outcome {
 	release := r.Call
 	if r.Kept != nil {
-		release = release.Keeping(r.Kept.KeptFor(r.Clock()))
+		release = script.Keeping(release, r.Kept.KeptFor(r.Clock()))
 	}
-	a, err := r.Sender.Call(ctx, stop, release.Cmd, release.Keys, release.Args)
+	a, err := r.Sender.Call(ctx, stop, release)
 	switch {
 	case outcome.HasCode(err, "WRONGTYPE"): // another object has taken the place of the lock
 		return outcome.Answered

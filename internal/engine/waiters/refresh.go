@@ -155,7 +155,7 @@ const (
 func (l *List) refresh(b *Refreshing) error {
 	ctx, cancel := context.WithTimeout(l.open, max(l.period, minPatience))
 	defer cancel()
-	states, err := l.client.Sender.SendOnce(ctx, b.Cmd, b.Keys, b.Args).AsIntSlice()
+	states, err := l.client.Sender.SendOnce(ctx, b.Call).AsIntSlice()
 	switch {
 	case script.Divisible(err):
 		return l.refreshEach(b, err)

@@ -40,7 +40,7 @@ func (p *Party) leave(ctx context.Context, why string, err error) error {
 	if errors.Is(err, fault.ErrNotAcquired) || errors.Is(err, fault.ErrClosed) {
 		on.Patience = p.Client.Sender.Patience
 	}
-	a, failed := p.Client.Sender.CallOn(p.Client.Sender.Detached(ctx), nil, on, c.Cmd, c.Keys, c.Args)
+	a, failed := p.Client.Sender.CallOn(p.Client.Sender.Detached(ctx), nil, on, c)
 	v, unclear := barrierViewOf(a.Message)
 	arrived := ""
 	switch {

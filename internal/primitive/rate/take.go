@@ -142,7 +142,7 @@ func (t *taking) rest(ctx context.Context, g Grant) error {
 func (t *taking) send(ctx context.Context, longest time.Duration) (Grant, error) {
 	c, sender := t.TakingCall(t.n, longest), t.Client.Sender
 	terms := transport.Terms{Patience: sender.Patience, Waits: t.waits}
-	a, err := sender.CallOn(ctx, t.Client.Closing, terms, c.Cmd, c.Keys, c.Args)
+	a, err := sender.CallOn(ctx, t.Client.Closing, terms, c)
 	t.doubt = t.doubt || a.Doubt
 	if err != nil {
 		return Grant{}, err

@@ -155,12 +155,11 @@ func SendDowngrade(a *acquire.Acquisition, count int) (transport.Answer, error) 
 	o, p, c := a.Ownership, a.Lock, a.Ownership.Client
 	on := o.RequestBegins(count, false) // other reads of the owner need renewals meanwhile
 	ctx := c.Sender.Detached(context.Background())
-	ans, err := c.Sender.CallOn(ctx, nil, on, script.RWDowngrade.Confirmed(c.Replication),
+	call := script.NewCall(script.RWDowngrade,
 		append(Keys(p.Names.Key), LeaseKeys(p.Names.Key, o.Wire)+strconv.Itoa(count)),
-		[]string{
-			o.Wire, c.LeaseText(a.Lease), strconv.Itoa(count), readNumber(o),
-			c.Publish, p.Names.Channel, line.PresenceChannel(p.Names.Key),
-		})
+		o.Wire, c.LeaseText(a.Lease), strconv.Itoa(count), readNumber(o),
+		c.Publish, p.Names.Channel, line.PresenceChannel(p.Names.Key))
+	ans, err := c.Sender.CallOn(ctx, nil, on, call.Confirmed(c.Replication))
 	if n, _ := ans.Message.AsInt64(); n == downgradedBefore {
 		ans.Sent = ans.FirstSent // from an earlier attempt, with which the lease began
 	}

@@ -84,7 +84,7 @@ func (p *Place) Ask(ctx context.Context) error {
 	}
 	c := p.call()
 	terms := transport.Terms{Patience: p.Client.Sender.Patience, Waits: p.Waits}
-	a, err := p.Client.Sender.CallOn(ctx, p.Client.Closing, terms, c.Cmd, c.Keys, c.Args)
+	a, err := p.Client.Sender.CallOn(ctx, p.Client.Closing, terms, c)
 	if err == nil && p.Client.Replication != nil && script.Granted(a) {
 		a, err = p.Client.Confirm(ctx, a, c)
 	}
@@ -210,6 +210,6 @@ type strayEntry struct {
 // Undo implements [undo.Undoable].
 func (e strayEntry) Undo(ctx context.Context, stop <-chan struct{}) outcome.Outcome {
 	c := e.UndoCall(nil, e.entry)
-	_, err := e.Client.Sender.Call(ctx, stop, c.Cmd, c.Keys, c.Args)
+	_, err := e.Client.Sender.Call(ctx, stop, c)
 	return outcome.Classify(err)
 }
