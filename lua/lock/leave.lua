@@ -7,19 +7,18 @@ local function leave(count, raise)
   if not held[1] then
     return false
   end
-  local guests = tonumber(held[2] or 0)
-  local mine = me == '' and held[1] - guests or tonumber(held[3] or 0)
   if count < 0 then
     --@include shared/shape_hash
-    if held[4] or isForeign(key) then
-      return false
-    end
-  elseif mine < 1 then
+    return not (held[4] or isForeign(key)) and redis.call('del', key) and 'FREE'
+  end
+  local guests = tonumber(held[2] or 0)
+  local mine = me == '' and held[1] - guests or tonumber(held[3] or 0)
+  if mine < 1 then
     return false
   end
   local less = mine - count
   local total = held[1] - less
-  if count < 0 or total < 1 then
+  if total < 1 then
     redis.call('del', key)
     return 'FREE'
   end
