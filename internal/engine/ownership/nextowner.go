@@ -33,7 +33,8 @@ func (o *Ownership) ChooseNext() {
 }
 
 // leaveOpen decides whether the release leaves the mutex to other libraries. SendMu is held.
-func (o *Ownership) leaveOpen() {
+func (s *Hold) leaveOpen() {
+	o := s.Ownership
 	if !o.Spec.Recipe {
 		return
 	}

@@ -35,7 +35,7 @@ func (s *Hold) release(ctx context.Context) error {
 		if awaited {
 			o.ChooseNext()
 		}
-		o.leaveOpen()
+		s.leaveOpen()
 	}
 	a, err := o.sendCount(o.Client.Sender.Detached(ctx), nil)
 	switch {
