@@ -78,7 +78,9 @@ local function finish(how, who)
   redis.call('del', waiting) -- lets the rest run on a full server
   record(how, who)
   redis.call('hset', key, 'arrived', '0')
-  redis.call('hdel', key, 'stage')
+  if stage ~= '' then
+    redis.call('hdel', key, 'stage')
+  end
   redis.call('pexpire', key, remembered)
   arrived, stage = 0, ''
   tell(publish, channel, how == 'done' and '1' or '0')
