@@ -104,7 +104,7 @@ func TestPartialReleaseAnsweredDuringUnlock(t *testing.T) {
 		l := newDelayedLock(t, latchkey.Options{Lease: lease})
 		outer := mustLock(t, l.lock)
 		inner, entered := mustLockUnder(outer.Context(t.Context()), t, l.lock), time.Now()
-		rest(lease / 4) // the first renewal is later
+		rest(lease / 6) // the first renewal is as much later again
 		reply, unlocked := l.tap.HoldReply(l.mine()), make(chan error, 1)
 		go func() { unlocked <- inner.Unlock(context.Background()) }()
 		rig.Await(t, soon, "the release of the re-entry", reply.Arrived)
