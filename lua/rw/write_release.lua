@@ -50,7 +50,7 @@ end
 -- heal hands over a lock that nobody holds. During the turn of readers, it tells the first of the
 -- queue to retry after that turn, because the waiter that was told before may have just left.
 local function heal()
-  if not waitingWriter() then
+  if not queue or not waitingWriter() then
     return
   end
   local open = tonumber(redis.call('hget', notes, 'open') or 0) - clock()
